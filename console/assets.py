@@ -13,7 +13,7 @@ from typing import Final
 import django_htmx
 from django.conf import settings
 
-from console.operators.assets import operator_files
+from console.operator_admin.static_files import operator_files
 from console.static_files import StaticFile, static_file, version_of
 
 _FOLDER: Final = Path(__file__).parent / "static"

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from redis import RedisError
 
 from caret.foundation.web.credential_notes import note_credential
-from console.operators.door import is_operators
+from console.operator_admin.session_cookies import is_operators
 from console.views.errors import unavailable
 
 logger = structlog.get_logger(__name__)

@@ -2,33 +2,33 @@
 
 from django.urls import path
 
-from console.shell import urls as shell
+from console.layout import urls as shell
 from console.views import (
-    export_file,
+    accept_invitation,
+    export_download,
     health,
-    invitation,
-    passkey,
+    passkey_sign_in,
     playground,
     sign_in,
     signing_keys,
 )
-from console.views.access import urls as access
 from console.views.audit import urls as audit
+from console.views.audit_sinks import urls as sinks
 from console.views.billing import urls as billing
 from console.views.budgets import urls as budgets
 from console.views.cache import urls as cache
-from console.views.exclusion import urls as exclusion
+from console.views.content_exclusion import urls as exclusion
 from console.views.experiments import urls as experiments
 from console.views.exports import urls as exports
 from console.views.keys import urls as keys
 from console.views.members import urls as members
+from console.views.my_data import urls as own
+from console.views.onboarding import urls as start
 from console.views.overview import urls as overview
-from console.views.own import urls as own
 from console.views.policies import urls as policies
 from console.views.privacy import urls as privacy
 from console.views.retention import urls as retention
-from console.views.sinks import urls as sinks
-from console.views.start import urls as start
+from console.views.sign_in_settings import urls as access
 from console.views.teams import urls as teams
 from console.views.usage import urls as usage
 
@@ -50,11 +50,11 @@ urlpatterns = [
     *privacy.urlpatterns,
     *retention.urlpatterns,
     path("sign-in", sign_in.sign_in, name="sign-in"),
-    path("sign-in/passkey", passkey.sign_in_by_passkey, name="sign-in-by-passkey"),
+    path("sign-in/passkey", passkey_sign_in.sign_in_by_passkey, name="sign-in-by-passkey"),
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("tenant", sign_in.switch_tenant, name="switch-tenant"),
-    path("invitation/<token>", invitation.open_link, name="invitation-link"),
-    path("invitation", invitation.invitation, name="invitation"),
+    path("invitation/<token>", accept_invitation.open_link, name="invitation-link"),
+    path("invitation", accept_invitation.invitation, name="invitation"),
     *start.urlpatterns,
     *keys.urlpatterns,
     *members.urlpatterns,
@@ -63,7 +63,7 @@ urlpatterns = [
     path("playground", playground.playground, name="playground"),
     path("playground/start", playground.start, name="playground-start"),
     path("playground/end", playground.end, name="playground-end"),
-    path("exports/file/<token>", export_file.export_file, name="export-file"),
+    path("exports/file/<token>", export_download.export_file, name="export-file"),
     path("healthz", health.healthz, name="healthz"),
     path(".well-known/caret-signing-keys.json", signing_keys.public_keys, name="signing-keys"),
 ]

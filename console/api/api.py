@@ -9,8 +9,8 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from caret.foundation.concurrency.bulkhead import NoPlace
 from console.api import (
-    access,
     audit,
+    audit_sinks,
     budgets,
     consent,
     data_subjects,
@@ -18,23 +18,23 @@ from console.api import (
     invitations,
     invoices,
     keys,
-    leaks,
+    leak_reports,
     ledger,
     members,
     plans,
     policy,
-    policy_layers,
-    policy_questions,
+    policy_dry_run,
+    policy_overrides,
     reports,
     retention,
-    sinks,
+    sign_in_settings,
     teams,
     usage,
 )
 from console.api.authentication import TOO_LARGE, KeyAuth, MemberAuth
-from console.api.description import DESCRIPTION, Api
+from console.api.idempotency import repeatable
+from console.api.openapi import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
-from console.api.repeatable import repeatable
 from tenants.base.errors import Refused
 
 NOT_SIGNED_IN: Final = Problem(401, "not_signed_in", "Sign in first.")
@@ -60,25 +60,25 @@ def _build() -> Api:
     api.add_decorator(repeatable, mode="view")
     for prefix, router in (
         ("audit", audit.router),
-        ("audit/sinks", sinks.router),
+        ("audit/sinks", audit_sinks.router),
         ("consent", consent.router),
         ("budgets", budgets.router),
         ("data-subjects", data_subjects.router),
-        ("domains", access.domains),
+        ("domains", sign_in_settings.domains),
         ("exports", exports.router),
         ("invitations", invitations.router),
         ("invoices", invoices.router),
         ("keys", keys.router),
-        ("leaks", leaks.router),
+        ("leaks", leak_reports.router),
         ("ledger", ledger.router),
         ("members", members.router),
         ("plans", plans.router),
         ("policy", policy.router),
-        ("policy", policy_questions.router),
-        ("policy/layers", policy_layers.router),
+        ("policy", policy_dry_run.router),
+        ("policy/layers", policy_overrides.router),
         ("reports", reports.router),
-        ("scim", access.scim),
-        ("sign-in", access.sign_in),
+        ("scim", sign_in_settings.scim),
+        ("sign-in", sign_in_settings.sign_in),
         ("retention", retention.router),
         ("teams", teams.router),
         ("tenant", members.tenant_router),

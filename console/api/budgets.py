@@ -11,8 +11,8 @@ from pydantic import Field
 
 from caret.contracts.pricing import BudgetScope
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.errors import Invalid
 from tenants.base.money import Currency
 from tenants.base.pagination import Page

@@ -12,11 +12,11 @@ from pydantic import Field
 
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.description import DONE_ANEW
-from console.api.made_file import made_file
-from console.api.paging import PageAnswer, Paged
+from console.api.base_schema import Answer, Body
+from console.api.openapi import DONE_ANEW
+from console.api.pagination import PageAnswer, Paged
 from console.api.problems import UNAVAILABLE, ProblemRaised
-from console.api.schema import Answer, Body
+from console.api.temp_file_response import made_file
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.export_bundle import Asked, Bounds, own_id, write_bundle

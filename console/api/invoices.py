@@ -8,8 +8,8 @@ from ninja import Path, Query, Router
 from pydantic import Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.schema import Answer
+from console.api.base_schema import Answer
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission

@@ -6,8 +6,8 @@ import uuid
 from ninja import Query, Router
 
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.schema import Answer
+from console.api.base_schema import Answer
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission

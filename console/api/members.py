@@ -14,8 +14,8 @@ from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import MAX_REASON_CHARS

@@ -6,7 +6,7 @@ from ninja import Router
 
 from caret.contracts.policy import Tier
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.schema import Answer
+from console.api.base_schema import Answer
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
 from tenants.billing.plans.queries import PlanView, list_plans

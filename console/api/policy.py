@@ -9,9 +9,9 @@ from ninja import Query, Router
 from pydantic import Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.replacing import REPLACES, replacing, tag_of
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
+from console.api.optimistic_locking import REPLACES, replacing, tag_of
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.permissions import Permission
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy

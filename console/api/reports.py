@@ -9,7 +9,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
 from tenants.base.errors import Invalid
 from tenants.base.permissions import Permission
 from tenants.usage.reports.counters import SOURCES, Counts

@@ -10,8 +10,8 @@ from ninja import Query, Router, Status
 from pydantic import AwareDatetime, Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DataClass

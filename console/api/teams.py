@@ -8,8 +8,8 @@ from ninja import Query, Router, Status
 
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.paging import PageAnswer, Paged
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
+from console.api.pagination import PageAnswer, Paged
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.identity.teams.operations import (

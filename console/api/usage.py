@@ -12,7 +12,7 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from caret.foundation.clock import from_unix_ms
 from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.schema import Answer, Body
+from console.api.base_schema import Answer, Body
 from tenants.base.permissions import Permission
 from tenants.usage.requests.latency_explanation import explain
 from tenants.usage.requests.lookup import find_request

@@ -22,7 +22,7 @@ from scim2_models import (
     Sort,
 )
 
-from console.scim.endpoint import answer, answer_json
+from console.scim.base_view import answer, answer_json
 from tenants.identity.scim.resources import POLICY, Group, User
 from tenants.identity.scim.search import MAX_RESULTS
 from tenants.security.authorization.actor import Actor

@@ -7,8 +7,8 @@ from django.urls import path, re_path
 from scim2_models import NotFoundException
 
 from console.scim import discovery
-from console.scim.endpoint import scim_endpoint
-from console.scim.verbs import GROUPS, USERS, collection_view, not_offered, resource_view
+from console.scim.base_view import scim_endpoint
+from console.scim.resource_views import GROUPS, USERS, collection_view, not_offered, resource_view
 from tenants.security.authorization.actor import Actor
 
 

@@ -1,7 +1,7 @@
 """Known places of an account: browsers by a signed cookie, networks by Redis.
 
 The cookie opens nothing. It gives the browser a limit of its own for wrong passwords and codes
-(console.throttle), so that other people's attempts do not lock the account's owner out. Source:
+(console.throttling), so that other people's attempts do not lock the account's owner out. Source:
 OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
 """
 
@@ -16,9 +16,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
 from redis import RedisError
 
-from console.member import client_address
-from console.operators.door import is_operators
-from console.throttle import Attempt, Secret, is_known_network, remember_network
+from console.current_member import client_address
+from console.operator_admin.session_cookies import is_operators
+from console.throttling import Attempt, Secret, is_known_network, remember_network
 
 logger = structlog.get_logger(__name__)
 

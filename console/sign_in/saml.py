@@ -25,8 +25,7 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 
 from caret.foundation.concurrency.bulkhead import NoPlace, Places
 from caret.foundation.ids import TenantId
-from console.password_checks import BUSY
-from console.sign_in.let_in import Arrival, let_in, refusal, refuse
+from console.password_hashing import BUSY
 from console.sign_in.saml_response import (
     Asserted,
     NotProven,
@@ -35,6 +34,7 @@ from console.sign_in.saml_response import (
     request_data,
     settings_for,
 )
+from console.sign_in.sso_login import Arrival, let_in, refusal, refuse
 from tenants.base.redis_connection import connect
 from tenants.identity.sso.queries import SamlProvider, find_provider
 

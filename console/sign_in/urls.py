@@ -4,31 +4,31 @@ from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recov
 from allauth.usersessions.views import list_usersessions
 from django.urls import URLPattern, path
 
-from console.sign_in import factor_pages, saml
-from console.sign_in.identity_provider import callback
+from console.sign_in import mfa_views, saml
+from console.sign_in.oidc import callback
 from console.sign_in.session import begun_by_password
 from console.views import sign_in
 
 # What opens the account everywhere is no provider's matter.
 _OWN = {
-    "confirm": (factor_pages.confirm_by_password, "account_reauthenticate"),
-    "confirm/code": (factor_pages.confirm_by_code, "mfa_reauthenticate"),
-    "confirm/passkey": (factor_pages.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
-    "second-factor": (factor_pages.index, "mfa_index"),
-    "second-factor/app": (factor_pages.set_up_app, "mfa_activate_totp"),
-    "second-factor/app/remove": (factor_pages.remove_app, "mfa_deactivate_totp"),
-    "passkeys/new": (factor_pages.add_passkey, "mfa_add_webauthn"),
-    "passkeys/<int:pk>": (factor_pages.rename_passkey, "mfa_edit_webauthn"),
-    "passkeys/<int:pk>/remove": (factor_pages.remove_passkey, "mfa_remove_webauthn"),
+    "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
+    "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),
+    "confirm/passkey": (mfa_views.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
+    "second-factor": (mfa_views.index, "mfa_index"),
+    "second-factor/app": (mfa_views.set_up_app, "mfa_activate_totp"),
+    "second-factor/app/remove": (mfa_views.remove_app, "mfa_deactivate_totp"),
+    "passkeys/new": (mfa_views.add_passkey, "mfa_add_webauthn"),
+    "passkeys/<int:pk>": (mfa_views.rename_passkey, "mfa_edit_webauthn"),
+    "passkeys/<int:pk>/remove": (mfa_views.remove_passkey, "mfa_remove_webauthn"),
     "recovery-codes": (view_recovery_codes, "mfa_view_recovery_codes"),
-    "recovery-codes/new": (factor_pages.make_recovery_codes, "mfa_generate_recovery_codes"),
+    "recovery-codes/new": (mfa_views.make_recovery_codes, "mfa_generate_recovery_codes"),
     "recovery-codes/file": (download_recovery_codes, "mfa_download_recovery_codes"),
 }
 
 urlpatterns: list[URLPattern] = [
     path("sign-in", sign_in.sign_in, name="account_login"),
     path("sign-out", sign_in.sign_out, name="account_logout"),
-    path("sign-in/code", factor_pages.ask, name="mfa_authenticate"),
+    path("sign-in/code", mfa_views.ask, name="mfa_authenticate"),
     path("sign-in/provider/<provider_id>", callback, name="openid_connect_callback"),
     path("sign-in/saml/<uuid:tenant_id>", saml.consume, name="saml_consume"),
     path("sign-in/saml/<uuid:tenant_id>/done", saml.finish, name="saml_done"),

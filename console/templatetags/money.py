@@ -2,8 +2,8 @@
 
 from django import template
 
-from console.insight.numbers import percent
-from console.money import amount, exact
+from console.money_format import amount, exact
+from console.usage_filters.number_format import percent
 
 register = template.Library()
 register.filter("money", amount)

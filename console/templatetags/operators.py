@@ -7,8 +7,8 @@ from django import template
 from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 
-from console.insight.numbers import share
-from console.operators.assets import url_of
+from console.operator_admin.static_files import url_of
+from console.usage_filters.number_format import share
 from tenants.fleet.pools.pool_status import RefusedReplica
 
 register = template.Library()

@@ -3,11 +3,11 @@ where it is Caret that says so."""
 
 from django import template
 
-from console.views.policies import reasons
+from console.views.policies import system_reasons
 
 register = template.Library()
 
 
 @register.filter
 def said_reason(reason: str) -> str:
-    return reasons.said_reason(reason)
+    return system_reasons.said_reason(reason)

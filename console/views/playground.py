@@ -19,12 +19,12 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from console.member import Member, for_members
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.permission_required import allowed
 from console.middleware import policy_with
-from console.playground_words import COLUMNS, TEXTS
-from console.refusals import told
-from console.shell.allowed import allowed
-from console.throttle import WINDOW_S, take_start_of_playground
+from console.playground_texts import COLUMNS, TEXTS
+from console.throttling import WINDOW_S, take_start_of_playground
 from tenants.base.errors import Refused
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey

@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.member import Member, for_members
-from console.shell.navigation import Link, all_links
-from console.shell.parts import show
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.navigation import Link, all_links
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import KeyOrder, WantedKeys, find_keys
 from tenants.identity.members.search import WantedMembers, find_members

@@ -16,14 +16,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import NoPlace
 from caret.foundation.ids import TenantId
-from console.member import Member, choose_tenant, client_address, for_members
-from console.outward import OUTWARD
-from console.password_checks import BUSY, Busy, check_password
+from console.current_member import Member, choose_tenant, client_address, for_members
+from console.outbound_limit import OUTWARD
+from console.password_hashing import BUSY, Busy, check_password
 from console.sign_in.devices import attempt_at
-from console.sign_in.identity_provider import authorization_url
 from console.sign_in.next_page import next_page
+from console.sign_in.oidc import authorization_url
 from console.sign_in.saml import question_url
-from console.throttle import (
+from console.throttling import (
     Secret,
     Throttled,
     count_attempt,

@@ -54,13 +54,13 @@ django.setup(set_prefix=False)
 
 def _handler() -> Application:
     # Imported here: it wants a Django that is set up.
-    from console.handler import Handler
+    from console.asgi_handler import Handler
 
     return Handler()
 
 
 def _live_numbers() -> Application:
-    from console.live.consumer import LiveConsumer
+    from console.live_metrics.consumer import LiveConsumer
 
     application: Application = LiveConsumer.as_asgi()
     return application

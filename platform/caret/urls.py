@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.urls import include, path
 
-from console.operators.urls import operators
+from console.operator_admin.urls import operators
 
 urlpatterns = [
     path("api/v1/", include("console.api.urls")),

@@ -45,14 +45,14 @@ def test_files_are_written_in_one_place() -> None:
     """So that the walk above misses none."""
     places = [path for path in CONSOLE.rglob("*.py") if '"text/csv' in path.read_text()]
 
-    assert places == [CONSOLE / "shell" / "csv_file.py"]
+    assert places == [CONSOLE / "layout" / "csv_response.py"]
 
 
 def test_it_finds_files_without_notes() -> None:
     code = (
         "csv_answer('a', h, rows)\n"
         "csv_answer('b', h, rows, notes=[])\n"
-        "csv_file.csv_answer('c', h, rows, notes=())\n"
+        "csv_response.csv_answer('c', h, rows, notes=())\n"
         "csv_answer('d', h, rows, notes=notes_of(found))\n"
         "csv_answer('e', h, rows, notes=[] if all_of_it else [said])\n"
     )

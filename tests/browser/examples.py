@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from console.shell.kept_form import KeptForm, keep_form
+from console.layout.pending_form import KeptForm, keep_form
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.compliance.audit_sinks.queries import list_sinks

@@ -12,7 +12,7 @@ from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.http import HttpRequest
 
 from caret.foundation.postgres.tenant_scope import tenant
-from console.operators.session import note_look
+from console.operator_admin.session import note_look
 from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.models import AuditSink, User

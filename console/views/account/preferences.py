@@ -12,9 +12,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.member import Member, for_members
-from console.shell.parts import show
-from console.shell.preferences import THEMES, Preferences, keep, preferences_of, zones
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.preferences import THEMES, Preferences, keep, preferences_of, zones
 
 _PAGE: Final = "console/account/preferences.html"
 

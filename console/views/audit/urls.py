@@ -2,9 +2,10 @@
 
 from django.urls import URLPattern, path
 
-from console.views.audit import check, entries
+from console.views.audit import list as list_page
+from console.views.audit import verify
 
 urlpatterns: list[URLPattern] = [
-    path("audit", entries.entries, name="audit"),
-    path("audit/check", check.check, name="audit-check"),
+    path("audit", list_page.entries, name="audit"),
+    path("audit/check", verify.check, name="audit-check"),
 ]

@@ -6,8 +6,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from console.charts.chart import Chart, Series, Time, Unit, bars
-from console.money import amount
-from console.views.billing.shown import Spent
+from console.money_format import amount
+from console.views.billing.presenters import Spent
 from tenants.base.money import MICROS, Currency
 
 

@@ -9,12 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
-from console.member import Member, for_members
-from console.shell.allowed import allowed
-from console.shell.lists import turning
-from console.shell.parts import show
-from console.views.billing.document import shown_document
-from console.views.billing.sections import tabs
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.pagination import turning
+from console.layout.permission_required import allowed
+from console.views.billing.invoice_presenters import shown_document
+from console.views.billing.tabs import tabs
 from tenants.base.errors import Invalid
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.pdf import render

@@ -8,15 +8,15 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.member import Member, for_members
-from console.refusals import told
-from console.shell.allowed import allowed
-from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
-from console.shell.days import DaysForm
-from console.shell.lists import turning, wants_file
-from console.shell.parts import show
-from console.views.billing.booked import row_of
-from console.views.billing.sections import tabs
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
+from console.layout.date_range_form import DaysForm
+from console.layout.htmx import show
+from console.layout.pagination import turning, wants_file
+from console.layout.permission_required import allowed
+from console.views.billing.ledger_presenters import row_of
+from console.views.billing.tabs import tabs
 from tenants.base.errors import Invalid
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission

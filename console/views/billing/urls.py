@@ -2,15 +2,15 @@
 
 from django.urls import URLPattern, path
 
-from console.views.billing import account, invoices, ledger, profile
+from console.views.billing import billing_profile, invoices, ledger, overview
 
 urlpatterns: list[URLPattern] = [
-    path("billing", account.account, name="billing"),
+    path("billing", overview.account, name="billing"),
     path("billing/ledger", ledger.ledger, name="billing-ledger"),
     path("billing/invoices", invoices.invoices, name="billing-invoices"),
     path("billing/invoices/<int:number>", invoices.invoice, name="billing-invoice"),
     path("billing/invoices/<int:number>/pdf", invoices.pdf, name="billing-invoice-pdf"),
     path("billing/invoices/<int:number>/json", invoices.as_json, name="billing-invoice-json"),
-    path("billing/profile", profile.profile, name="billing-profile"),
-    path("billing/profile/edit", profile.edit, name="billing-edit-profile"),
+    path("billing/profile", billing_profile.profile, name="billing-profile"),
+    path("billing/profile/edit", billing_profile.edit, name="billing-edit-profile"),
 ]

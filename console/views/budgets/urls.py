@@ -2,14 +2,15 @@
 
 from django.urls import URLPattern, path
 
-from console.views.budgets import budget, budgets, new
+from console.views.budgets import create, detail
+from console.views.budgets import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("budgets", budgets.budgets, name="budgets"),
-    path("budgets/new", new.new, name="budgets-new"),
-    path("budgets/<uuid:budget_id>", budget.budget, name="budgets-budget"),
-    path("budgets/<uuid:budget_id>/change", budget.change, name="budgets-change"),
-    path("budgets/<uuid:budget_id>/versions/<int:version>/undo", budget.undo, name="budgets-undo"),
-    path("budgets/<uuid:budget_id>/secret", budget.secret, name="budgets-secret"),
-    path("budgets/<uuid:budget_id>/delete", budget.delete, name="budgets-delete"),
+    path("budgets", list_page.budgets, name="budgets"),
+    path("budgets/new", create.new, name="budgets-new"),
+    path("budgets/<uuid:budget_id>", detail.budget, name="budgets-budget"),
+    path("budgets/<uuid:budget_id>/change", detail.change, name="budgets-change"),
+    path("budgets/<uuid:budget_id>/versions/<int:version>/undo", detail.undo, name="budgets-undo"),
+    path("budgets/<uuid:budget_id>/secret", detail.secret, name="budgets-secret"),
+    path("budgets/<uuid:budget_id>/delete", detail.delete, name="budgets-delete"),
 ]

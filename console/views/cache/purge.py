@@ -10,12 +10,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.member import Member, for_members
-from console.refusals import told
-from console.shell.allowed import allowed
-from console.shell.parts import show
-from console.shell.step_up import confirmed
-from console.shell.toast import toast
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
 from tenants.base.errors import Invalid
 from tenants.base.permissions import Permission
 from tenants.identity.members.tenant_status import raise_cache_epoch

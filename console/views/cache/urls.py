@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from console.views.cache.page import cache
+from console.views.cache.detail import cache
 from console.views.cache.purge import purge
 
 urlpatterns: list[URLPattern] = [

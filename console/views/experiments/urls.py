@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from console.views.experiments.page import experiments
+from console.views.experiments.list import experiments
 
 urlpatterns: list[URLPattern] = [
     path("experiments", experiments, name="experiments"),

@@ -2,14 +2,15 @@
 
 from django.urls import URLPattern, path
 
-from console.views.exports import builds, export, new, verify
+from console.views.exports import create, detail, verify
+from console.views.exports import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("exports", builds.builds, name="exports"),
-    path("exports/new", new.new, name="exports-new"),
+    path("exports", list_page.builds, name="exports"),
+    path("exports/new", create.new, name="exports-new"),
     path("exports/verify", verify.verify, name="exports-verify"),
-    path("exports/<uuid:export_id>", export.export, name="exports-export"),
-    path("exports/<uuid:export_id>/proof", export.proof, name="exports-proof"),
-    path("exports/<uuid:export_id>/fetch", export.fetch, name="exports-fetch"),
-    path("exports/<uuid:export_id>/cancel", export.cancel, name="exports-cancel"),
+    path("exports/<uuid:export_id>", detail.export, name="exports-export"),
+    path("exports/<uuid:export_id>/proof", detail.proof, name="exports-proof"),
+    path("exports/<uuid:export_id>/fetch", detail.fetch, name="exports-fetch"),
+    path("exports/<uuid:export_id>/cancel", detail.cancel, name="exports-cancel"),
 ]

@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.crypto.signing import PublicKeys
-from console.member import Member, for_members
-from console.shell.allowed import allowed
-from console.shell.parts import show
-from console.views.verdict import Verdict, facts_of
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.views.verification_result import Verdict, facts_of
 from tenants.base.permissions import Permission
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA

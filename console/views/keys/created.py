@@ -2,10 +2,10 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from console.editors import settings_with
-from console.member import Member
-from console.shell.parts import show
-from console.views.keys.lines import key_line
+from console.current_member import Member
+from console.editor_settings import settings_with
+from console.layout.htmx import show
+from console.views.keys.presenters import key_line
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.scopes import MODES
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
-from console.views.keys.lines import API_NAMES, KIND_NAMES, MODE_NAMES
+from console.views.keys.presenters import API_NAMES, KIND_NAMES, MODE_NAMES
 from tenants.base.text_validation import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import MAX_OVERLAP
 from tenants.identity.api_keys.scopes import Scope

@@ -6,13 +6,13 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from console.member import Member, for_members
-from console.shell.allowed import allowed
-from console.shell.parts import show
-from console.shell.step_up import confirmed
-from console.shell.toast import toast
-from console.views.keys.key import key_or_404
-from console.views.keys.lines import key_line
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.views.keys.detail import key_or_404
+from console.views.keys.presenters import key_line
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import revoke_key

@@ -10,15 +10,15 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from console.member import Member, for_members
-from console.refusals import told
-from console.shell.allowed import allowed
-from console.shell.one_use import new_form, take_form
-from console.shell.parts import show
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.form_tokens import new_form, take_form
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
 from console.views.keys.created import show_once
+from console.views.keys.detail import key_or_404
 from console.views.keys.forms import RotateKeyForm
-from console.views.keys.key import key_or_404
-from console.views.keys.lines import key_line
+from console.views.keys.presenters import key_line
 from tenants.base.errors import Conflict, Forbidden, Invalid
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey, Rotation, rotate_key

@@ -14,15 +14,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.member import Member, for_members
-from console.refusals import told
-from console.shell.allowed import allowed
-from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
-from console.shell.lists import turning, wants_file
-from console.shell.parts import show
-from console.shell.step_up import way_to_confirm
-from console.shell.toast import toast
-from console.views.members.names import ROLE_NAMES, STATE_NAMES, role_choices
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
+from console.layout.htmx import show
+from console.layout.pagination import turning, wants_file
+from console.layout.permission_required import allowed
+from console.layout.step_up import way_to_confirm
+from console.layout.toasts import toast
+from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
 from tenants.base.errors import Conflict, Invalid, LimitReached
 from tenants.base.pagination import MAX_PAGE, Page

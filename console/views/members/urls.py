@@ -2,10 +2,11 @@
 
 from django.urls import URLPattern, path
 
-from console.views.members import invitations, listed, member
+from console.views.members import detail, invitations
+from console.views.members import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("members", listed.members, name="members"),
+    path("members", list_page.members, name="members"),
     path("members/invite", invitations.invite_somebody, name="members-invite"),
     path("members/invitations", invitations.invitations, name="members-invitations"),
     path(
@@ -18,7 +19,7 @@ urlpatterns: list[URLPattern] = [
         invitations.revoke,
         name="members-invitation-revoke",
     ),
-    path("members/<uuid:user_id>", member.one, name="members-member"),
-    path("members/<uuid:user_id>/role", member.role, name="members-role"),
-    path("members/<uuid:user_id>/remove", member.remove, name="members-remove"),
+    path("members/<uuid:user_id>", detail.one, name="members-member"),
+    path("members/<uuid:user_id>/role", detail.role, name="members-role"),
+    path("members/<uuid:user_id>/remove", detail.remove, name="members-remove"),
 ]

@@ -3,9 +3,9 @@
 from django.utils.translation import gettext
 
 from console.charts.chart import Chart, Series, bars, lines
-from console.insight.asked import Question
-from console.insight.numbers import COUNTS, SHARES
-from console.insight.times import times, values
+from console.usage_filters.filter_form import Question
+from console.usage_filters.number_format import COUNTS, SHARES
+from console.usage_filters.time_buckets import times, values
 from tenants.usage.reports.counters import Counts
 from tenants.usage.reports.metric_definitions import acceptance
 from tenants.usage.reports.overview import Overview

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from console.views.overview.page import overview
+from console.views.overview.detail import overview
 
 urlpatterns: list[URLPattern] = [
     path("", overview, name="overview"),

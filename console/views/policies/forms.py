@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Telemetry, TenantPolicy, Tier
-from console.views.policies.fields import (
+from console.views.policies.form_fields import (
     burst_field,
     days_field,
     initial_names,
@@ -25,7 +25,7 @@ from console.views.policies.fields import (
     which_field,
     yes_field,
 )
-from console.views.policies.words import ISOLATIONS, MODES
+from console.views.policies.presenters import ISOLATIONS, MODES
 from tenants.base.errors import Invalid
 from tenants.policy.data_classes import TERMS
 from tenants.policy.document import (

@@ -11,16 +11,16 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.member import Member, for_members
-from console.shell.allowed import allowed
-from console.shell.parts import show
-from console.shell.step_up import way_to_confirm
-from console.shell.toast import toast
-from console.views.policies.changes import changes_between, titles_of
-from console.views.policies.draft import Draft, Meanwhile, find_meanwhile, on_top, read_draft
-from console.views.policies.effects import effects_of
-from console.views.policies.fields import add_refusal, whole_number
-from console.views.policies.reasons import reason_of_undoing
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import way_to_confirm
+from console.layout.toasts import toast
+from console.views.policies.diff import changes_between, titles_of
+from console.views.policies.dry_run_presenters import effects_of
+from console.views.policies.form_fields import add_refusal, whole_number
+from console.views.policies.policy_draft import Draft, Meanwhile, find_meanwhile, on_top, read_draft
+from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Invalid, Outdated
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import MAX_REASON_CHARS

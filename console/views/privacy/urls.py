@@ -2,17 +2,18 @@
 
 from django.urls import URLPattern, path
 
-from console.views.privacy import allowance, pages, people
+from console.views.privacy import data_subjects, tenant_consent
+from console.views.privacy import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("privacy", pages.overview, name="privacy"),
-    path("privacy/allowance", allowance.allowance, name="privacy-allowance"),
-    path("privacy/members", pages.members, name="privacy-members"),
-    path("privacy/receipts", pages.receipts, name="privacy-receipts"),
-    path("privacy/withdrawals", pages.withdrawals, name="privacy-withdrawals"),
-    path("privacy/erasures", pages.erasures, name="privacy-erasures"),
-    path("privacy/people", people.people, name="privacy-people"),
-    path("privacy/people/<uuid:user_id>", people.person, name="privacy-person"),
-    path("privacy/people/<uuid:user_id>/bundle", people.bundle, name="privacy-bundle"),
-    path("privacy/people/<uuid:user_id>/erase", people.erase, name="privacy-erase"),
+    path("privacy", list_page.overview, name="privacy"),
+    path("privacy/allowance", tenant_consent.allowance, name="privacy-allowance"),
+    path("privacy/members", list_page.members, name="privacy-members"),
+    path("privacy/receipts", list_page.receipts, name="privacy-receipts"),
+    path("privacy/withdrawals", list_page.withdrawals, name="privacy-withdrawals"),
+    path("privacy/erasures", list_page.erasures, name="privacy-erasures"),
+    path("privacy/people", data_subjects.people, name="privacy-people"),
+    path("privacy/people/<uuid:user_id>", data_subjects.person, name="privacy-person"),
+    path("privacy/people/<uuid:user_id>/bundle", data_subjects.bundle, name="privacy-bundle"),
+    path("privacy/people/<uuid:user_id>/erase", data_subjects.erase, name="privacy-erase"),
 ]

@@ -2,30 +2,33 @@
 
 from django.urls import URLPattern, path
 
-from console.views.retention import classes, evidence, holds
+from console.views.retention import certificates, legal_holds
+from console.views.retention import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("retention", classes.classes, name="retention"),
-    path("retention/classes/<data_class>", classes.edit, name="retention-class"),
+    path("retention", list_page.classes, name="retention"),
+    path("retention/classes/<data_class>", list_page.edit, name="retention-class"),
     path(
         "retention/classes/<data_class>/versions/<int:version>/undo",
-        classes.undo,
+        list_page.undo,
         name="retention-undo",
     ),
-    path("retention/holds", holds.holds, name="retention-holds"),
-    path("retention/holds/new", holds.place, name="retention-new-hold"),
-    path("retention/holds/<uuid:hold_id>/release", holds.release, name="retention-release-hold"),
-    path("retention/runs", evidence.runs, name="retention-runs"),
-    path("retention/certificates", evidence.certificates, name="retention-certificates"),
+    path("retention/holds", legal_holds.holds, name="retention-holds"),
+    path("retention/holds/new", legal_holds.place, name="retention-new-hold"),
+    path(
+        "retention/holds/<uuid:hold_id>/release", legal_holds.release, name="retention-release-hold"
+    ),
+    path("retention/runs", certificates.runs, name="retention-runs"),
+    path("retention/certificates", certificates.certificates, name="retention-certificates"),
     path(
         "retention/certificates/<uuid:certificate_id>",
-        evidence.certificate,
+        certificates.certificate,
         name="retention-certificate",
     ),
     path(
         "retention/certificates/<uuid:certificate_id>/file",
-        evidence.certificate_file,
+        certificates.certificate_file,
         name="retention-certificate-file",
     ),
-    path("retention/verify", evidence.verify, name="retention-verify"),
+    path("retention/verify", certificates.verify, name="retention-verify"),
 ]

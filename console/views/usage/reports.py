@@ -15,16 +15,16 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, bars, lines
-from console.insight.asked import Question, by, read_question
-from console.insight.names import named
-from console.insight.notes import notes_of_figures
-from console.insight.numbers import COUNTS, SHARES, count
-from console.insight.times import times, values
-from console.member import Member, for_members
-from console.shell.csv_file import csv_answer, csv_refused
-from console.shell.parts import show
-from console.views.overview.figures import SOURCES
-from console.views.usage.table import COLUMNS, Line, cells
+from console.current_member import Member, for_members
+from console.layout.csv_response import csv_answer, csv_refused
+from console.layout.htmx import show
+from console.usage_filters.display_names import named
+from console.usage_filters.file_notes import notes_of_figures
+from console.usage_filters.filter_form import Question, by, read_question
+from console.usage_filters.number_format import COUNTS, SHARES, count
+from console.usage_filters.time_buckets import times, values
+from console.views.overview.presenters import SOURCES
+from console.views.usage.presenters import COLUMNS, Line, cells
 from console.views.usage.tabs import Tab, tabs
 from tenants.usage.reports.counters import Counts
 from tenants.usage.reports.filter_options import read_choices

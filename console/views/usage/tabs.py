@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from console.insight.asked import Question
+from console.usage_filters.filter_form import Question
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 

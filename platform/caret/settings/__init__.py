@@ -58,17 +58,17 @@ INSTALLED_APPS = [
     "allauth.usersessions",
 ]
 MIDDLEWARE = [
-    "console.timing.RequestTimes",
+    "console.request_metrics.RequestTimes",
     "console.middleware.NoStore",  # before all that may answer, redirections to HTTPS included
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
     "console.middleware.Utf8Only",
     "console.middleware.RedisAnswers",
-    "console.operators.door.OperatorDoor",
+    "console.operator_admin.session_cookies.OperatorDoor",
     "console.sign_in.session_store.HashedSessions",
     "console.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",
-    "console.shell.preferences.PreferencesInForce",
+    "console.layout.preferences.PreferencesInForce",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -141,17 +141,17 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 # Signing in is django-allauth's, behind our own pages, throttle and password checks.
-ACCOUNT_ADAPTER = "console.sign_in.account.AccountAdapter"
+ACCOUNT_ADAPTER = "console.sign_in.account_adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
-# Passwords and codes are limited by console.throttle. allauth's own limits count passkeys too, so
+# Passwords and codes are limited by console.throttling. allauth's own limits count passkeys too, so
 # guessing codes would keep the owner's passkey out.
 ACCOUNT_RATE_LIMITS = {"login_failed": None, "reauthenticate": None}
 # An address is proven before there is an account: by an invitation's mail or a verified domain.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
-MFA_ADAPTER = "console.sign_in.second_factor.SecondFactorAdapter"
+MFA_ADAPTER = "console.sign_in.mfa_adapter.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {
     "authenticate": "console.sign_in.code_forms.AuthenticateByFreshCode",
@@ -163,7 +163,7 @@ MFA_FORMS = {
 }
 MFA_TOTP_ISSUER = "Caret"
 MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for clocks that are wrong
-SOCIALACCOUNT_ADAPTER = "console.sign_in.identity_provider.IdentityProviderAdapter"
+SOCIALACCOUNT_ADAPTER = "console.sign_in.oidc.IdentityProviderAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:overview"
@@ -196,7 +196,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-FORMAT_MODULE_PATH = ["console.formats"]
+FORMAT_MODULE_PATH = ["console.date_formats"]
 LANGUAGE_COOKIE_NAME = "caret-language"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -240,7 +240,7 @@ TRANSFERS = env_list("CARET_TRANSFERS", separator="|")  # "COUNTRY, by which saf
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 
-# Who may report leaked keys (see console.api.reporters); neither set: nobody.
+# Who may report leaked keys (see console.api.leak_report_auth); neither set: nobody.
 LEAK_REPORT_SECRET = env_optional_secret(
     "CARET_LEAK_REPORT_SECRET", default_file=EMBEDDED.secrets / "leak-report-secret"
 )

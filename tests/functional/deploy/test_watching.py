@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from caret.client.synthetic_probe import Probe
 from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
-from console.timing import registry as console_registry
+from console.request_metrics import registry as console_registry
 from inference.recording.completion_metrics import Metrics
 from inference.recording.engine_metrics import EngineWatch, Reader, Values
 from inference.recording.event_loop_lag import LoopLag

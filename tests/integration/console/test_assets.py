@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from console.assets import asset_url, static_files
-from console.operators.assets import url_of
+from console.operator_admin.static_files import url_of
 from console.static_files import StaticFiles, static_file, version_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from caret.foundation.postgres.tenant_scope import tenant
 from console.api import rate_limit
-from console.views.export_file import MAX_AT_ONCE, running
+from console.views.export_download import MAX_AT_ONCE, running
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.base.signing_keys import signing_keys

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, generate_key
 from console.api import rate_limit
-from console.api.reporters import KEY_ID_HEADER, SIGNATURE_HEADER
+from console.api.leak_report_auth import KEY_ID_HEADER, SIGNATURE_HEADER
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.leak_reports import SIGHTINGS
 from tenants.identity.api_keys.leak_response import end_leaked_keys

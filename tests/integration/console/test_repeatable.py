@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant
-from console.api import access
+from console.api import sign_in_settings
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.operations import Rotation, rotate_key
@@ -177,7 +177,7 @@ def test_what_waits_for_others_is_done_anew_and_in_no_transaction(
         seen.append(connection.in_atomic_block)
         return []
 
-    monkeypatch.setattr(access, "txt_records", resolve)
+    monkeypatch.setattr(sign_in_settings, "txt_records", resolve)
     owner = sign_in(make_colleague(company, Role.OWNER))
     domain = post(owner, "domains", None, {"name": f"{company.slug}.example"}).json()
 

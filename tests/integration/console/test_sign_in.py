@@ -5,8 +5,8 @@ from contextlib import ExitStack
 import pytest
 from django.test import Client, override_settings
 
-from console.password_checks import MAX_CHECKS, checking_place
-from console.throttle import MAX_TRIES, Attempt, Secret, count_attempt
+from console.password_hashing import MAX_CHECKS, checking_place
+from console.throttling import MAX_TRIES, Attempt, Secret, count_attempt
 from tenants.base import redis_connection
 from tests.cast import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from django.http import HttpRequest
 from django.utils import timezone
 
-from console.operators import session
+from console.operator_admin import session
 from console.sign_in.session_store import SessionStore
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators import totp

@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 from pytest_django import Settings
 
-from console.operators.pools_files import file_of
+from console.operator_admin.pool_exports import file_of
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.draining import read_drains
 from tenants.fleet.pools.installation_status import read_installation

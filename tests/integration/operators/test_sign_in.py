@@ -11,8 +11,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
-from console.operators.door import cookie_names
-from console.throttle import MAX_ATTEMPTS, Attempt, Secret, count_attempt
+from console.operator_admin.session_cookies import cookie_names
+from console.throttling import MAX_ATTEMPTS, Attempt, Secret, count_attempt
 from tenants.base.permissions import Role
 from tenants.fleet.operators.accounts import disable_operator, renew_operator
 from tenants.models import Operator, User

@@ -24,7 +24,7 @@ def globex() -> Company:
 def test_the_operators_site_registers_no_model() -> None:
     from django.contrib import admin
 
-    from console.operators.site import operator_site
+    from console.operator_admin.site import operator_site
 
     assert operator_site._registry == {}
     assert admin.site._registry == {}

@@ -9,7 +9,7 @@ from caret.contracts.policy import Limits, RateLimit
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from console.operators.session import LOOK_S
+from console.operator_admin.session import LOOK_S
 from tenants.base import redis_connection
 from tenants.base.errors import Forbidden
 from tenants.base.money import Currency

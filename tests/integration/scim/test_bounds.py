@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from console.scim.endpoint import PLACES
-from console.scim.verbs import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VALUES
+from console.scim.base_view import PLACES
+from console.scim.resource_views import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VALUES
 from tenants.identity.scim.groups import MAX_CHANGED_MEMBERS, MAX_TRIED_MEMBERS
 from tenants.identity.scim.search import MAX_RESULTS, MAX_SEARCHED
 from tenants.models import ScimUser

@@ -12,8 +12,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from console.outward import OUTWARD
-from console.sign_in.guarded_http import BOUNDS
+from console.outbound_limit import OUTWARD
+from console.sign_in.egress_session import BOUNDS
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tenants.identity.sso.refused_sign_ins import MAX_ENTRIES

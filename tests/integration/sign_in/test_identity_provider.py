@@ -7,7 +7,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from console.throttle import MAX_ATTEMPTS, Secret
+from console.throttling import MAX_ATTEMPTS, Secret
 from tenants.base.errors import Forbidden, Invalid
 from tenants.base.permissions import Role
 from tenants.identity.members.queries import find_user

@@ -7,7 +7,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.utils import timezone
 
-from console.throttle import MAX_TRIES_OF_NETWORK
+from console.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import NewProvider, require_second_factor, set_provider
 from tests.cast import Company, Person, make_company

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.templatetags.addresses import breakable
+from console.templatetags.email_addresses import breakable
 
 
 @pytest.mark.parametrize(

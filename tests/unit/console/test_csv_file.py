@@ -2,8 +2,8 @@
 
 import pytest
 
-from console.shell import csv_file
-from console.shell.csv_file import first_rows, notes_of
+from console.layout import csv_response
+from console.layout.csv_response import first_rows, notes_of
 from tenants.base.pagination import MAX_PAGE, Page
 
 
@@ -16,7 +16,7 @@ def numbered(num_pages: int) -> list[Page[int]]:
 def test_pages_are_gathered_until_the_last_or_the_files_end(
     monkeypatch: pytest.MonkeyPatch, num_pages: int, is_cut: bool
 ) -> None:
-    monkeypatch.setattr(csv_file, "MAX_ROWS", 3 * MAX_PAGE)
+    monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
     pages = numbered(num_pages)
 
     gathered = first_rows(lambda cursor: pages[int(cursor or 0)])

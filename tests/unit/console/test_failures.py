@@ -7,7 +7,7 @@ import pytest
 from django.utils.translation import override
 
 from caret.foundation.egress import http_client
-from console.failures import OF_EXCHANGES, said_error
+from console.delivery_errors import OF_EXCHANGES, said_error
 from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console.shell.navigation import OWN, SECTIONS
+from console.layout.navigation import OWN, SECTIONS
 
 CONSOLE = Path(console.__file__).parent
 SPRITE = ElementTree.parse(CONSOLE / "static" / "icons.svg").getroot()  # noqa: S314  # our own file

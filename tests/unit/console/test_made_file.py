@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpRequest, StreamingHttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
 
-from console.api.made_file import HELD_BYTES, made_file
+from console.api.temp_file_response import HELD_BYTES, made_file
 
 DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is held
 

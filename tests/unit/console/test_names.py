@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from django.utils.translation import override
 
-from console.insight.names import named
+from console.usage_filters.display_names import named
 from inference.gateway.language_ids import LANGUAGES
 from inference.gateway.protocol.user_agent import EDITORS
 

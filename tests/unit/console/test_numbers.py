@@ -3,8 +3,8 @@
 import pytest
 from django.utils.translation import override
 
-from console.insight.numbers import axis_share, change, share
-from console.money import of_budget
+from console.money_format import of_budget
+from console.usage_filters.number_format import axis_share, change, share
 
 
 def test_english_has_no_space_before_the_sign_of_a_percentage() -> None:

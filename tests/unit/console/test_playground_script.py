@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from caret.contracts.usage import Finish
-from console.playground_words import COLUMNS, SEGMENTS, TEXTS
+from console.playground_texts import COLUMNS, SEGMENTS, TEXTS
 from console.views.playground import LANGUAGES, stream_url
 from inference.completion.segment import SegmentKind
 from inference.filtering.filter_reason import CutReason

@@ -3,7 +3,7 @@
 from django.utils import translation
 
 from caret.foundation.crypto.signing import BadSignature
-from console.refusals import told
+from console.error_messages import told
 from tenants.base.errors import Conflict, Invalid
 
 

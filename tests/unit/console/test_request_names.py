@@ -5,7 +5,7 @@ from pathlib import Path
 
 import inference.consumers
 from caret.contracts.policy import Trigger
-from console.insight.requests import PROTOCOLS, TRIGGERS
+from console.usage_filters.request_labels import PROTOCOLS, TRIGGERS
 
 _PROTOCOL = re.compile(r'protocol="(\w+)"')
 

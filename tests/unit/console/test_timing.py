@@ -4,7 +4,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from console.timing import RequestTimes, registry
+from console.request_metrics import RequestTimes, registry
 
 
 def _count(**labels: str) -> float:

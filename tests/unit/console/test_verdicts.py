@@ -6,7 +6,7 @@ from string import Formatter
 import pytest
 from django.utils import translation
 
-from console.templatetags.verdicts import told
+from console.templatetags.findings import told
 from tenants.usage.requests.finding import Amount, Verdict
 
 COLD = Verdict(

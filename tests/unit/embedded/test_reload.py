@@ -10,7 +10,7 @@ from caret.local.paths import REPOSITORY
 from caret.local.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
 
 _ENTRIES = {
-    CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operators.urls",
+    CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operator_admin.urls",
     GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
     WORKER: "caret.celery, caret.settings, tenants.tasks",
 }
@@ -35,7 +35,7 @@ for module in list(sys.modules.values()):
     [
         ("inference/filtering/filter.py", {GATEWAY}),
         ("tenants/tasks.py", {CONSOLE, WORKER}),
-        ("console/views/keys/key.py", {CONSOLE}),
+        ("console/views/keys/detail.py", {CONSOLE}),
         ("console/locale/de/LC_MESSAGES/django.mo", {CONSOLE}),
         ("platform/caret/contracts/policy.py", {CONSOLE, GATEWAY, WORKER}),
         ("platform/caret/settings/__init__.py", {CONSOLE, WORKER, BEAT}),

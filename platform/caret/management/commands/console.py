@@ -12,7 +12,7 @@ from caret.foundation.log_config import configure_logging
 from caret.foundation.metrics_server import serve_metrics
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
 from caret.foundation.web.server import run_server
-from console.timing import registry
+from console.request_metrics import registry
 from tenants.security.encryption.startup_check import RootKeysUnfit, require_root_keys
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from console.templatetags.addresses import breakable
+from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Permission, Role, allows
 from tenants.policy.queries import find_policy
 from tests.cast import ACME, Cast, Company, make_company, make_completion

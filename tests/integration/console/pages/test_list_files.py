@@ -12,7 +12,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from caret.contracts.policy import PolicyLayer
 from caret.foundation.postgres.tenant_scope import tenant
-from console.shell import csv_file
+from console.layout import csv_response
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
@@ -155,7 +155,7 @@ def test_a_file_goes_on_beyond_the_page(company: Company, owner: Client) -> None
 def test_a_file_that_is_cut_says_so(
     company: Company, owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_file, "MAX_ROWS", MAX_PAGE)
+    monkeypatch.setattr(csv_response, "MAX_ROWS", MAX_PAGE)
     withdraw(company, num=MAX_PAGE)
 
     _, *said = rows_of(owner, "/privacy/withdrawals")

@@ -11,8 +11,8 @@ import pytest
 import structlog
 from django.db import DatabaseError
 
-from console.live import consumer as live
-from console.live.board import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
+from console.live_metrics import consumer as live
+from console.live_metrics.broadcaster import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import last_minute
 from tests.cast import ACME, GLOBEX, Company, make_company

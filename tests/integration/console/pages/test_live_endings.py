@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from console.live import consumer as live
+from console.live_metrics import consumer as live
 from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import change_role, remove_member

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from console.templatetags.addresses import breakable
+from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Permission, Role, allows
 from tenants.compliance.data_subjects.queries import list_erasures
 from tenants.policy.document import DEFAULT_POLICY, write_policy

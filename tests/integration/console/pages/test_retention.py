@@ -12,8 +12,8 @@ from django.test.client import BOUNDARY, encode_multipart
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from console.templatetags.addresses import breakable
-from console.views.retention import evidence
+from console.templatetags.email_addresses import breakable
+from console.views.retention import certificates
 from tenants.base.permissions import Permission, Role, allows
 from tenants.models import AuditEntry
 from tenants.policy.data_classes import DataClass
@@ -253,13 +253,13 @@ def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None
 
 
 def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) -> None:
-    largest = SimpleUploadedFile("c.json", b" " * evidence._MAX_FILE_BYTES)
-    larger = SimpleUploadedFile("c.json", b" " * (evidence._MAX_FILE_BYTES + 1))
+    largest = SimpleUploadedFile("c.json", b" " * certificates._MAX_FILE_BYTES)
+    larger = SimpleUploadedFile("c.json", b" " * (certificates._MAX_FILE_BYTES + 1))
     body = encode_multipart(BOUNDARY, {"document": largest, "csrfmiddlewaretoken": "c" * 64})
 
     refused = alice.post("/retention/verify", {"document": larger})
 
-    assert evidence._MAX_FILE_BYTES >= 1_000_000
+    assert certificates._MAX_FILE_BYTES >= 1_000_000
     assert len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     assert refused.status_code == 400
     assert "This file is too large: verify it offline." in refused.content.decode()

@@ -6,7 +6,7 @@ from http.cookies import SimpleCookie
 import pytest
 from django.test import Client
 
-from console.shell.navigation import OWN, SECTIONS
+from console.layout.navigation import OWN, SECTIONS
 from tenants.base.permissions import Role
 from tests.cast import Cast
 from tests.integration.console.conftest import SignIn

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.utils import timezone
 
-from console.shell.kept_form import KeptForm, find_kept_form, keep_form
-from console.views.policies.draft import Draft
+from console.layout.pending_form import KeptForm, find_kept_form, keep_form
+from console.views.policies.policy_draft import Draft
 from tenants.base.permissions import Role
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.queries import find_member

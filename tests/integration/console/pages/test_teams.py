@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from console.templatetags.addresses import breakable
+from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Role
 from tenants.identity.members.search import WantedMembers, find_members
 from tenants.identity.teams.operations import create_team, put_into_team

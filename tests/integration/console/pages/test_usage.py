@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant
-from console.shell import csv_file
-from console.views.usage import requests
+from console.layout import csv_response
+from console.views.usage import request_list
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
 from tests.cast import ACME, GLOBEX, Company, make_company, make_completion
@@ -173,9 +173,9 @@ def test_the_file_of_requests_has_all_that_the_filters_let_through(
 def test_a_file_that_is_cut_says_so(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_file, "MAX_PAGE", 10)
-    monkeypatch.setattr(csv_file, "MAX_ROWS", 10)
-    monkeypatch.setattr(requests, "MAX_PAGE", 10)
+    monkeypatch.setattr(csv_response, "MAX_PAGE", 10)
+    monkeypatch.setattr(csv_response, "MAX_ROWS", 10)
+    monkeypatch.setattr(request_list, "MAX_PAGE", 10)
     use(company, company.developer, num=11)
 
     lines = (

@@ -1,0 +1,79 @@
+"""Who may report leaked keys: secret scanners that know the operator's secret, and GitHub, whose
+secret scanning signs what it sends.
+
+CARET_LEAK_REPORT_SECRET is the secret, sent as `Authorization: Bearer`. CARET_GITHUB_SCANNING_KEYS
+is a file with GitHub's public keys, as https://api.github.com/meta/public_keys/secret_scanning
+gives them: nothing is fetched while a report waits. Neither set: nobody may.
+Source: GitHub's secret scanning partner programme, "Implement signature verification".
+"""
+
+import binascii
+import hmac
+from base64 import b64decode
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from django.conf import settings
+from django.http import HttpRequest
+
+from caret.foundation.environment import BadSetting
+from console.api.rate_limit import take_request
+from console.current_member import client_address
+
+KEY_ID_HEADER: Final = "Github-Public-Key-Identifier"
+SIGNATURE_HEADER: Final = "Github-Public-Key-Signature"
+_BEARER: Final = "bearer"
+
+
+class _PublicKey(msgspec.Struct, frozen=True):
+    key_identifier: str
+    key: str  # PEM
+
+
+class _PublicKeys(msgspec.Struct, frozen=True):
+    public_keys: tuple[_PublicKey, ...]
+
+
+def knows_secret(request: HttpRequest) -> bool | None:
+    """For django-ninja's `auth`: None refuses. Raises ProblemRaised for who asks too often."""
+    take_request(f"leaks:{client_address(request)}")
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    secret = settings.LEAK_REPORT_SECRET or ""
+    is_right = hmac.compare_digest(given.strip().encode(), secret.encode())
+    return True if secret and is_right and scheme.lower() == _BEARER else None
+
+
+def is_github(request: HttpRequest) -> bool | None:
+    """As knows_secret, by the signature of the whole body."""
+    take_request(f"leaks:{client_address(request)}")
+    if settings.GITHUB_SCANNING_KEYS is None:
+        return None
+    keys = _keys(Path(settings.GITHUB_SCANNING_KEYS))
+    key = keys.get(request.headers.get(KEY_ID_HEADER, ""))
+    signature = request.headers.get(SIGNATURE_HEADER, "")
+    return True if key is not None and _is_signed(key, signature, request.body) else None
+
+
+def _is_signed(key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool:
+    try:
+        key.verify(b64decode(signature, validate=True), body, ECDSA(SHA256()))
+    except (InvalidSignature, binascii.Error, ValueError):
+        return False
+    return True
+
+
+@lru_cache(maxsize=4)
+def _keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
+    """Raises BadSetting. Read once: new keys need a restart."""
+    try:
+        listed = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
+        keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in listed}
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        raise BadSetting(f"CARET_GITHUB_SCANNING_KEYS: {path} holds no public keys.") from error
+    return {name: key for name, key in keys.items() if isinstance(key, EllipticCurvePublicKey)}

@@ -1,0 +1,91 @@
+"""Leaked keys, as secret scanners report them.
+
+The answer is the same whether a key is known or not, and comes as fast: a scanner, or who has
+stolen its secret, learns nothing from it.
+"""
+
+from typing import Annotated, Any, Final
+
+import redis
+from ninja import Body as NinjaBody
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from console.api.authentication import ApiRequest
+from console.api.base_schema import Answer, Body
+from console.api.leak_report_auth import is_github, knows_secret
+from console.api.openapi import DONE_ANEW
+from console.api.problems import UNAVAILABLE, ProblemRaised
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.leak_reports import Sighting, keep, sightings_in
+
+router = Router(tags=["leaks"])
+
+MAX_TEXTS: Final = 100
+MAX_CHARS: Final = 10_000
+_FOR_REPORTERS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "reporters"} | DONE_ANEW
+_EXAMPLE: Final = {
+    "texts": ["export CARET_KEY=cpk_live_..."],
+    "place": "https://git.example.com/shop/blob/main/.env#L3",
+}
+_FOUND_EXAMPLE: Final = {
+    "token": "cpk_live_...",
+    "type": "caret_api_key",
+    "url": "https://github.com/acme/shop/blob/main/.env",
+    "source": "content",
+}
+
+
+class LeakReport(Body, json_schema_extra={"example": _EXAMPLE}):
+    # In which keys are looked for.
+    texts: Annotated[
+        list[Annotated[str, Field(max_length=MAX_CHARS)]], Field(min_length=1, max_length=MAX_TEXTS)
+    ]
+    place: Annotated[str, Field(max_length=2_000)] = ""  # where they were found
+
+
+class Found(Schema, json_schema_extra={"example": _FOUND_EXAMPLE}):
+    """As GitHub writes it; what else it says is passed over."""
+
+    token: Annotated[str, Field(max_length=MAX_CHARS)]
+    url: Annotated[str, Field(max_length=2_000)] = ""
+
+
+FoundList = Annotated[list[Found], Field(max_length=MAX_TEXTS, examples=[[_FOUND_EXAMPLE]])]
+
+
+class Received(Answer):
+    received: bool = True
+
+
+@router.post(
+    "",
+    auth=knows_secret,
+    response={202: Received},
+    summary="Report texts with leaked keys, which are revoked and their owners told.",
+    openapi_extra=_FOR_REPORTERS,
+)
+def report(request: ApiRequest, asked: LeakReport) -> Status[Received]:
+    _keep(sightings_in(asked.texts, place=asked.place))
+    return Status(202, Received())
+
+
+@router.post(
+    "/github",
+    auth=is_github,
+    response={202: Received},
+    summary="The same for GitHub's secret scanning.",
+    openapi_extra=_FOR_REPORTERS,
+)
+def report_from_github(request: ApiRequest, asked: NinjaBody[FoundList]) -> Status[Received]:
+    for found in asked:
+        _keep(sightings_in([found.token], place=found.url))
+    return Status(202, Received())
+
+
+def _keep(sightings: list[Sighting]) -> None:
+    """Raises ProblemRaised, Conflict."""
+    try:
+        keep(connect(), sightings)
+    except redis.RedisError as error:
+        raise ProblemRaised(UNAVAILABLE) from error

@@ -1,0 +1,23 @@
+"""What endpoints that list have in common: `limit` and `cursor` in, `next_cursor` out."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from console.api.base_schema import Answer, Body
+from tenants.base.pagination import MAX_PAGE
+
+_MAX_CURSOR_CHARS: Final = 64
+
+
+class Paged(Body):
+    """The query of a list. Leave `cursor` out for the first page."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
+    cursor: Annotated[str, Field(max_length=_MAX_CURSOR_CHARS)] | None = None
+
+
+class PageAnswer(Answer):
+    """Base of a list's answer, whose rows stand in `rows`."""
+
+    next_cursor: str | None  # null: this is the last page

@@ -1,0 +1,124 @@
+"""What is said of teams and users beyond the tenant's policy, over REST."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import Field
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.base_schema import Answer, Body
+from console.api.optimistic_locking import REPLACES, replacing, tag_of
+from console.api.pagination import PageAnswer, Paged
+from tenants.base.permissions import Permission
+from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import (
+    LayerInForce,
+    Subject,
+    SubjectKind,
+    find_layer,
+    page_of_layers,
+)
+
+router = Router(tags=["policy_layers"])
+
+_EXAMPLE: Final = {
+    "layer": {
+        "features": ["inline", "fim", "block", "docstring"],
+        "content_exclusion": {"payments": ["src/keys/**"]},
+        "withholds_public_code": True,
+    },
+    "reason": "Contractors do not chat.",
+    "replaces": 0,
+}
+
+
+class Layer(Answer):
+    kind: SubjectKind
+    id: UUID  # of the team or the user
+    name: str  # the team's, or the user's e-mail address
+    version: int  # 0: nothing was ever said
+    layer: dict[str, Any]  # caret.contracts.policy.PolicyLayer; what is not there is not said
+    author_email: str | None  # null: no person
+    author_key: str  # lookup id; "": no key
+    reason: str
+    created_at: datetime | None  # null: nothing was ever said
+
+
+class LayerPage(PageAnswer):
+    rows: list[Layer]  # newest first
+
+
+class SetLayer(Body, json_schema_extra={"example": _EXAMPLE}):
+    layer: dict[str, Any]  # as `Layer.layer`; {} lifts what was said
+    reason: str
+    # The version that this one is to replace, 0 where there is none; another one is a conflict.
+    # Null: any.
+    replaces: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+@router.get(
+    "",
+    response=LayerPage,
+    summary="List what is said of teams and users.",
+    openapi_extra=open_to(Permission.READ_LAYERS),
+)
+def list_all(request: ApiRequest, page: Query[Paged]) -> dict[str, object]:
+    found = page_of_layers(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    return {"rows": [_layer(row) for row in found.rows], "next_cursor": found.next_cursor}
+
+
+@router.get(
+    "/{kind}/{subject_id}",
+    response=Layer,
+    summary="What is said of one team or user.",
+    openapi_extra=open_to(Permission.READ_LAYERS),
+)
+def get(request: ApiRequest, kind: SubjectKind, subject_id: UUID, response: HttpResponse) -> Layer:
+    found = find_layer(actor=actor_of(request), subject=Subject(kind, subject_id))
+    response["ETag"] = tag_of(found.version)
+    return _layer(found)
+
+
+@router.put(
+    "/{kind}/{subject_id}",
+    response=Layer,
+    summary="Say something of a team or user; it narrows the tenant's policy.",
+    openapi_extra=open_to(Permission.WRITE_POLICY) | REPLACES,
+)
+def put(
+    request: ApiRequest,
+    kind: SubjectKind,
+    subject_id: UUID,
+    asked: SetLayer,
+    response: HttpResponse,
+) -> Layer:
+    with replacing(request, asked.replaces) as replaces:
+        found = set_layer(
+            actor=actor_of(request),
+            subject=Subject(kind, subject_id),
+            document=asked.layer,
+            reason=asked.reason,
+            replaces=replaces,
+            now=timezone.now(),
+        )
+    response["ETag"] = tag_of(found.version)
+    return _layer(found)
+
+
+def _layer(found: LayerInForce) -> Layer:
+    return Layer(
+        kind=found.subject.kind,
+        id=found.subject.id,
+        name=found.name,
+        version=found.version,
+        layer=write_layer(found.layer),
+        author_email=found.author_email,
+        author_key=found.author_key,
+        reason=found.reason,
+        created_at=found.created_at,
+    )

@@ -1,0 +1,322 @@
+"""Domains, and what an identity provider may tell us by SCIM, over REST.
+
+Each write here decides in the end who signs in as whom, the owner included: owners alone may.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Literal
+
+from django.utils import timezone
+from ninja import Router, Status
+
+from console.api.authentication import ApiRequest, Bearer, actor_of, open_to
+from console.api.base_schema import Answer, Body
+from console.api.openapi import DONE_ANEW
+from console.outbound_limit import OUTWARD
+from console.sign_in.session_exemption import spared_session
+from tenants.base.permissions import Permission, Role
+from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.queries import DomainView, list_domains
+from tenants.identity.scim.groups import set_group_role
+from tenants.identity.scim.queries import GroupRole, list_group_roles
+from tenants.identity.scim.tokens import (
+    ScimTokenView,
+    create_scim_token,
+    list_scim_tokens,
+    revoke_scim_token,
+)
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import (
+    Described,
+    NewProvider,
+    remove_provider,
+    require_second_factor,
+    set_provider,
+    set_saml_provider,
+)
+from tenants.identity.sso.queries import SignInRules, get_rules
+
+sign_in = Router(tags=["sign_in"])
+domains = Router(tags=["domains"])
+scim = Router(tags=["scim"])
+
+
+class Domain(Answer):
+    id: uuid.UUID
+    name: str
+    txt_record: str  # what a TXT record of the domain must be
+    created_at: datetime
+    verified_at: datetime | None  # null: claimed only
+
+
+class DomainList(Answer):
+    rows: list[Domain]  # by name
+
+
+class ClaimDomain(Body, json_schema_extra={"example": {"name": "example.com"}}):
+    name: str
+
+
+class ScimToken(Answer):
+    id: uuid.UUID
+    name: str
+    created_at: datetime
+    revoked_at: datetime | None  # null: in force
+    last_used_at: datetime | None  # to the minute
+
+
+class ScimTokenList(Answer):
+    rows: list[ScimToken]  # newest first
+
+
+class CreateScimToken(Body, json_schema_extra={"example": {"name": "Entra ID"}}):
+    name: str
+
+
+class CreatedScimToken(Answer):
+    text: str  # shown this once
+    token: ScimToken
+
+
+class ScimGroup(Answer):
+    id: uuid.UUID  # of the team, too
+    name: str
+    role: Role | None  # what it makes of its members; null: it says nothing of that
+
+
+class ScimGroupList(Answer):
+    rows: list[ScimGroup]  # by name
+
+
+class SetGroupRole(Body, json_schema_extra={"example": {"role": "auditor"}}):
+    role: Role | None
+
+
+class IdentityProvider(Answer):
+    protocol: Literal["oidc", "saml"]
+    issuer: str  # SAML: the entity id
+    client_id: str | None  # null: SAML has none
+    sso_url: str | None  # null: OpenID Connect asks for it each time
+    fingerprints: list[str]  # of the certificates that sign, SHA-256 in hex; OpenID Connect: none
+    created_at: datetime
+
+
+class SignIn(Answer):
+    requires_second_factor: bool
+    provider: IdentityProvider | None  # null: people sign in by their passwords
+
+
+class SetSecondFactor(Body, json_schema_extra={"example": {"required": True}}):
+    required: bool
+
+
+class SetProvider(
+    Body,
+    json_schema_extra={
+        "example": {
+            "issuer": "https://login.example.com",
+            "client_id": "caret",
+            "client_secret": "...",
+        }
+    },
+):
+    issuer: str  # below it stands .well-known/openid-configuration
+    client_id: str
+    client_secret: str  # kept sealed, in no answer
+
+
+class SetSamlProvider(
+    Body, json_schema_extra={"example": {"metadata_url": "https://login.example.com/saml.xml"}}
+):
+    """One of the two."""
+
+    metadata: str | None = None  # XML
+    metadata_url: str | None = None  # fetched now and never again
+
+
+@sign_in.get(
+    "",
+    response=SignIn,
+    summary="How people sign in.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def get_sign_in(request: ApiRequest) -> SignInRules:
+    return get_rules(actor=actor_of(request))
+
+
+@sign_in.put(
+    "/second-factor",
+    response=SignIn,
+    summary="Say whether who signs in by a password needs a second factor.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def set_second_factor(request: ApiRequest, asked: SetSecondFactor) -> SignInRules:
+    return require_second_factor(
+        actor=actor_of(request), required=asked.required, now=timezone.now()
+    )
+
+
+@sign_in.put(
+    "/provider",
+    response=SignIn,
+    summary="Set the identity provider; no password works for its domains from then on.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def put_provider(request: ApiRequest, asked: SetProvider) -> SignInRules:
+    new = NewProvider(asked.issuer, asked.client_id, asked.client_secret)
+    with _spared(request) as session:
+        return set_provider(
+            actor=actor_of(request), new=new, now=timezone.now(), spared_session=session
+        )
+
+
+@sign_in.put(
+    "/provider/saml",
+    response=SignIn,
+    summary="Set the identity provider by its SAML metadata, as text or where they are.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def put_saml_provider(request: ApiRequest, asked: SetSamlProvider) -> SignInRules:
+    actor = actor_of(request)
+
+    def fetch(url: str) -> str:
+        with OUTWARD.taken(actor.tenant_id):
+            return fetch_metadata(url)
+
+    described = Described(asked.metadata, asked.metadata_url, fetch)
+    with _spared(request) as session:
+        return set_saml_provider(
+            actor=actor, described=described, now=timezone.now(), spared_session=session
+        )
+
+
+@sign_in.delete(
+    "/provider",
+    response=SignIn,
+    summary="Take the identity provider away; passwords work again.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def delete_provider(request: ApiRequest) -> SignInRules:
+    with _spared(request) as session:
+        return remove_provider(actor=actor_of(request), now=timezone.now(), spared_session=session)
+
+
+@domains.get(
+    "",
+    response=DomainList,
+    summary="List domains of e-mail addresses, claimed and verified.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def list_all(request: ApiRequest) -> dict[str, list[DomainView]]:
+    return {"rows": list_domains(actor=actor_of(request))}
+
+
+@domains.post(
+    "",
+    response={201: Domain},
+    summary="Claim a domain; put its TXT record into the DNS, then have it verified.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def claim(request: ApiRequest, asked: ClaimDomain) -> Status[object]:
+    return Status(201, claim_domain(actor=actor_of(request), name=asked.name, now=timezone.now()))
+
+
+@domains.post(
+    "/{domain_id}/verify",
+    response=Domain,
+    summary="Have the DNS asked for a domain's TXT record.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS) | DONE_ANEW,
+)
+def verify(request: ApiRequest, domain_id: uuid.UUID) -> DomainView:
+    actor = actor_of(request)
+    with OUTWARD.taken(actor.tenant_id), _spared(request) as session:
+        return verify_domain(
+            actor=actor,
+            domain_id=domain_id,
+            resolve=txt_records,
+            now=timezone.now(),
+            spared_session=session,
+        )
+
+
+@domains.delete(
+    "/{domain_id}",
+    response={204: None},
+    summary="Give a domain up.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def give_up(request: ApiRequest, domain_id: uuid.UUID) -> Status[None]:
+    with _spared(request) as session:
+        give_up_domain(
+            actor=actor_of(request), domain_id=domain_id, now=timezone.now(), spared_session=session
+        )
+    return Status(204, None)
+
+
+@scim.get(
+    "/tokens",
+    response=ScimTokenList,
+    summary="List the tokens of identity providers.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def list_tokens(request: ApiRequest) -> dict[str, list[ScimTokenView]]:
+    return {"rows": list_scim_tokens(actor=actor_of(request))}
+
+
+@scim.post(
+    "/tokens",
+    response={201: CreatedScimToken},
+    summary="Make a token for an identity provider; its text is in this answer only.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def create_token(request: ApiRequest, asked: CreateScimToken) -> Status[object]:
+    made = create_scim_token(actor=actor_of(request), name=asked.name, now=timezone.now())
+    return Status(201, made)
+
+
+@scim.post(
+    "/tokens/{token_id}/revoke",
+    response=ScimToken,
+    summary="Revoke a token of an identity provider; it opens nothing from then on.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def revoke_token(request: ApiRequest, token_id: uuid.UUID) -> ScimTokenView:
+    return revoke_scim_token(actor=actor_of(request), token_id=token_id, now=timezone.now())
+
+
+@scim.get(
+    "/groups",
+    response=ScimGroupList,
+    summary="List an identity provider's groups, and what they make of their members.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def list_groups(request: ApiRequest) -> dict[str, list[GroupRole]]:
+    return {"rows": list_group_roles(actor=actor_of(request))}
+
+
+@scim.put(
+    "/groups/{group_id}/role",
+    response=SetGroupRole,
+    summary="Say what a group makes of its members: any role but owner, or null for nothing.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def set_role(request: ApiRequest, group_id: uuid.UUID, asked: SetGroupRole) -> dict[str, object]:
+    role = set_group_role(
+        actor=actor_of(request), group_id=group_id, role=asked.role, now=timezone.now()
+    )
+    return {"role": role}
+
+
+@contextmanager
+def _spared(request: ApiRequest) -> Iterator[str | None]:
+    """The key of the session that changes how people sign in, if it is one."""
+    if isinstance(request.auth, Bearer):
+        yield None
+        return
+    tenant_id = request.auth.actor.tenant_id
+    with spared_session(request, tenant_id, request.auth.email) as session:
+        yield session

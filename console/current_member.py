@@ -1,0 +1,122 @@
+"""Who is signed in, and for which of his tenants he works now."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, cast
+from uuid import uuid4
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from console.sign_in.mfa_adapter import has_given_second_factor, page_for_second_factor
+from console.sign_in.session import provider_of
+from tenants.base.errors import Forbidden, Invalid, NotFound
+from tenants.identity.members.queries import MembershipRow, find_memberships
+from tenants.security.authorization.actor import Actor
+
+_SESSION_TENANT: Final = "tenant_id"
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    email: str
+    name: str
+    actor: Actor
+    tenant: MembershipRow
+    # One that the tenant wants of this session: he may do nothing but set it up, or give it.
+    lacks_second_factor: bool
+    other_tenants: list[MembershipRow]  # by name
+
+
+def find_member(request: HttpRequest) -> Member | None:
+    """None for somebody who is not signed in or belongs to no tenant. One query, made each time: a
+    membership that ended has ended."""
+    user = request.user
+    if not user.is_authenticated:
+        return None
+    user_id = UserId(str(user.pk))
+    memberships = _memberships(request)
+    if not memberships:
+        return None
+    chosen = request.session.get(_SESSION_TENANT)
+    tenant = next((row for row in memberships if row.tenant_id == chosen), memberships[0])
+    actor = Actor(
+        tenant_id=tenant.tenant_id,
+        user_id=user_id,
+        role=tenant.role,
+        address=client_address(request),
+        request_id=str(uuid4()),
+        is_closing=tenant.status is TenantStatus.CLOSING,
+    )
+    others = [row for row in memberships if row is not tenant]
+    return Member(
+        user.get_username(), user.name, actor, tenant, _lacks_second_factor(request, tenant), others
+    )
+
+
+def _memberships(request: HttpRequest) -> list[MembershipRow]:
+    """By name. A session that a tenant's identity provider began is that tenant's alone."""
+    rows = find_memberships(user_id=UserId(str(request.user.pk)))
+    by_provider_of = provider_of(request)
+    return [row for row in rows if by_provider_of in (None, row.tenant_id)]
+
+
+def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
+    """Who came by the tenant's identity provider was asked there."""
+    if not tenant.requires_second_factor or provider_of(request) is not None:
+        return False
+    return not has_given_second_factor(request)
+
+
+def choose_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
+    """False, and nothing changes, when the user does not belong to it, or his session may not."""
+    if tenant_id not in {row.tenant_id for row in _memberships(request)}:
+        return False
+    request.session[_SESSION_TENANT] = tenant_id
+    return True
+
+
+def client_address(request: HttpRequest) -> str:
+    """The network address; uvicorn has replaced a trusted proxy's by its client's."""
+    return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # no binding: unknown
+
+
+def for_members(
+    view: Callable[Concatenate[HttpRequest, Member, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A page that somebody must be signed in for; it is given who. What is refused, and not told by
+    the page itself, is an error's page: 403, 404, or 400 for a cursor that somebody made up."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        member = find_member(request)
+        if member is None:
+            return render(request, "console/no_tenant.html", status=403)
+        if member.lacks_second_factor:
+            return redirect(page_for_second_factor(request))
+        with _refusals_as_errors():
+            return view(request, member, *args, **kwargs)
+
+    # mypy takes what `wraps` gives for a class of its own.
+    return cast(Callable[Concatenate[HttpRequest, P], HttpResponse], guarded)
+
+
+@contextmanager
+def _refusals_as_errors() -> Iterator[None]:
+    try:
+        yield
+    except Forbidden as error:
+        raise PermissionDenied from error
+    except NotFound as error:
+        raise Http404 from error
+    except Invalid as error:
+        raise BadRequest(error.message) from error

@@ -1,0 +1,13 @@
+"""Addresses of what belongs to every page, and to oneself."""
+
+from django.urls import URLPattern, path
+
+from console.views.account import preferences, reauthenticate, resume_form
+from console.views.search import search
+
+urlpatterns: list[URLPattern] = [
+    path("search", search, name="search"),
+    path("account/preferences", preferences.preferences, name="preferences"),
+    path("account/sign-in-again", reauthenticate.sign_in_again, name="sign-in-again"),
+    path("account/go-on/<token>", resume_form.go_on, name="go-on"),
+]

@@ -1,0 +1,88 @@
+"""Wakes open sockets whose access may have changed: a session has ended, or a membership, a role, a
+policy or a tenant's status has changed.
+
+One listener of the process, as long as a socket is open. Published messages can be missed, so after
+each new connection to Redis all sockets check, and without Redis they check now and then
+(console.live_metrics.consumer.CHECK_EVERY_S).
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from caret.contracts.snapshot import CHANGED
+from tenants.identity.members.access_changes import ACCESS_CHANGED
+
+_RETRY_S: Final = 1.0
+_PING_EVERY_S: Final = 15  # notices a connection that is cut silently
+_TIMEOUT_S: Final = 2.0
+logger = structlog.get_logger(__name__)
+
+
+class AccessFeed:
+    def __init__(self) -> None:
+        # By session's key, user's ID or tenant's ID.
+        self._watchers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._listener: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watching(self, *ids: str) -> Iterator[asyncio.Event]:
+        """Yield an event that is set with each change of one of these. It is set to begin with: a
+        change before now was not heard."""
+        changed = asyncio.Event()
+        changed.set()
+        for each in ids:
+            self._watchers[each].add(changed)
+        if self._listener is None:
+            self._listener = asyncio.create_task(self._listen())
+        try:
+            yield changed
+        finally:
+            self._forget(ids, changed)
+
+    def _forget(self, ids: tuple[str, ...], changed: asyncio.Event) -> None:
+        for each in ids:
+            self._watchers[each].discard(changed)
+            if not self._watchers[each]:
+                del self._watchers[each]
+        if not self._watchers and self._listener is not None:
+            self._listener.cancel()
+            self._listener = None
+
+    async def _listen(self) -> None:
+        """Until it is cancelled; Redis may go away and come back."""
+        while True:
+            try:
+                async with Redis.from_url(
+                    settings.REDIS_URL,
+                    socket_connect_timeout=_TIMEOUT_S,
+                    health_check_interval=_PING_EVERY_S,
+                ) as connection:
+                    await self._follow(connection)
+            except (RedisError, OSError) as error:
+                logger.warning("live.feed_unreachable", error=type(error).__name__)
+            await asyncio.sleep(_RETRY_S)
+
+    async def _follow(self, connection: Redis) -> None:
+        """Raises RedisError, OSError."""
+        async with connection.pubsub() as pubsub:
+            await pubsub.subscribe(ACCESS_CHANGED, CHANGED)
+            while True:
+                message = await pubsub.get_message(timeout=_PING_EVERY_S)
+                if message is not None:
+                    self._hear(message)
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            woken = set().union(*self._watchers.values())
+        else:
+            woken = self._watchers.get(message["data"].decode(), set())
+        for changed in woken:
+            changed.set()

@@ -1,0 +1,67 @@
+"""Who opens a socket: by the session's cookie, from the console's own pages, as pages judge it."""
+
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.utils import translation
+
+from caret.contracts.snapshot import TenantStatus
+from console.current_member import find_member
+from console.layout.preferences import preferences_of
+from console.sign_in.session_store import SessionStore
+from tenants.base.permissions import Permission
+from tenants.security.authorization.actor import Actor
+
+_SCHEMES: Final = {"ws": "http", "wss": "https"}
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    actor: Actor
+    language: str
+    zone: str  # an IANA name
+    status: TenantStatus
+    session_key: str = field(repr=False)
+
+
+def viewer_of(scope: dict[str, Any]) -> Viewer | None:
+    """Return None if the user may not see live numbers or the origin is foreign.
+
+    Runs three queries on each call, so that an ended session or membership counts at once.
+    """
+    request = _request_of(scope)
+    if not _is_own_page(request):
+        return None
+    token = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    request.session = SessionStore.from_token(token)
+    request.user = get_user(request)
+    member = find_member(request)
+    if member is None or member.lacks_second_factor:
+        return None
+    actor = member.actor
+    if not (actor.may(Permission.READ_USAGE) or actor.may(Permission.READ_OWN_USAGE)):
+        return None
+    language = translation.get_language_from_request(request)
+    session_key = request.session.session_key or ""
+    return Viewer(actor, language, preferences_of(request).zone, member.tenant.status, session_key)
+
+
+def _request_of(scope: dict[str, Any]) -> ASGIRequest:
+    scheme = _SCHEMES.get(scope.get("scheme", "ws"), "http")
+    http = {**scope, "type": "http", "method": "GET", "scheme": scheme}
+    return ASGIRequest(http, BytesIO())
+
+
+def _is_own_page(request: ASGIRequest) -> bool:
+    """Browsers say which page opens a socket, and send the session's cookie for anybody's."""
+    origin = request.META.get("HTTP_ORIGIN")
+    try:
+        own = f"{request.scheme}://{request.get_host()}"
+    except DisallowedHost:
+        return False
+    return origin == own or origin in settings.CSRF_TRUSTED_ORIGINS

@@ -1,0 +1,138 @@
+"""`/live`: a WebSocket that sends the numbers of the last minute as the page shows them.
+
+handshake > authenticate > send every two seconds, check again after each change > close
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final, ParamSpec, TypeVar
+from zoneinfo import ZoneInfo
+
+from channels.consumer import AsyncConsumer
+from channels.db import database_sync_to_async
+from channels.exceptions import StopConsumer
+from django.db import Error as DatabaseFailed
+from django.utils import timezone, translation
+
+from caret.foundation.web.connections import authenticate_connection
+from console.live_metrics.access_feed import AccessFeed
+from console.live_metrics.authentication import Viewer, viewer_of
+from console.live_metrics.broadcaster import Board, Full
+from console.usage_filters.last_minute import said
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.last_minute import Minute, last_minute
+
+ENDED: Final = 4401  # live.js knows it: asking again would not help
+BUSY: Final = 1013  # try again later
+CHECK_EVERY_S: Final = 60.0  # where no change is told: Redis may be away
+_REST_S: Final = 0.3  # between two checks, of a tenant that changes all the time
+_MAX_SEND_S: Final = 5.0
+# Each holds a connection to Postgres while it asks.
+_THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
+Message = dict[str, Any]
+_P = ParamSpec("_P")
+_Found = TypeVar("_Found")
+
+
+async def _read(actor: Actor) -> Minute:
+    return await _in_a_thread(last_minute)(actor=actor, now=timezone.now())
+
+
+def _in_a_thread(ask: Callable[_P, _Found]) -> Callable[_P, Awaitable[_Found]]:
+    """Of our own, beside those of pages: by itself, asgiref has one thread for all sockets, and one
+    slow statement would hold up everybody's."""
+    # Channels has no types.
+    asked: Callable[_P, Awaitable[_Found]] = database_sync_to_async(
+        ask, thread_sensitive=False, executor=_THREADS
+    )
+    return asked
+
+
+class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
+    board: Board[Minute] = Board(_read)  # of the process
+    feed = AccessFeed()  # of the process
+
+    def __init__(self) -> None:
+        self._serving: asyncio.Task[None] | None = None
+
+    async def websocket_connect(self, _message: Message) -> None:
+        viewer = await self._find_viewer()
+        if viewer is None:
+            await self.send({"type": "websocket.close"})  # refused, with 403
+            raise StopConsumer
+        authenticate_connection(self.scope)
+        await self.send({"type": "websocket.accept"})
+        self._serving = asyncio.create_task(self._serve(viewer))
+
+    async def websocket_receive(self, _message: Message) -> None:
+        """Nothing is asked of us here."""
+
+    async def websocket_disconnect(self, _message: Message) -> None:
+        if self._serving is not None:
+            self._serving.cancel()
+        raise StopConsumer
+
+    async def _serve(self, viewer: Viewer) -> None:
+        ids = viewer.session_key, str(viewer.actor.user_id), viewer.actor.tenant_id
+        try:
+            with self.board.looking(viewer.actor) as readings, self.feed.watching(*ids) as changed:
+                await _first_of(self._tell(readings, viewer), self._until_ended(changed, viewer))
+            await self._close(ENDED)
+        except (Full, DatabaseFailed):
+            await self._close(BUSY)
+        except (OSError, RuntimeError, TimeoutError):
+            return  # the socket is gone, or its client does not read
+
+    async def _tell(self, readings: AsyncIterator[Minute], viewer: Viewer) -> None:
+        async for minute in readings:
+            await self._send(_text(minute, viewer))
+
+    async def _until_ended(self, changed: asyncio.Event, viewer: Viewer) -> None:
+        """Return once the session no longer opens what it opened; the page comes back for what it
+        opens now."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_EVERY_S):
+                    await changed.wait()
+            changed.clear()
+            found = await self._find_viewer()
+            if found is None or _sees(found) != _sees(viewer):
+                return
+            await asyncio.sleep(_REST_S)
+
+    async def _find_viewer(self) -> Viewer | None:
+        return await _in_a_thread(viewer_of)(self.scope)
+
+    async def _send(self, text: str) -> None:
+        async with asyncio.timeout(_MAX_SEND_S):
+            await self.send({"type": "websocket.send", "text": text})
+
+    async def _close(self, code: int) -> None:
+        with suppress(OSError, RuntimeError):
+            async with asyncio.timeout(_MAX_SEND_S):
+                await self.send({"type": "websocket.close", "code": code})
+
+
+async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
+    """Wait until one of them returns or raises, and end the others. Raises what it raised."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _sees(viewer: Viewer) -> tuple[str, str, str]:
+    return viewer.actor.tenant_id, viewer.actor.authority, viewer.status
+
+
+def _text(minute: Minute, viewer: Viewer) -> str:
+    with translation.override(viewer.language), timezone.override(ZoneInfo(viewer.zone)):
+        return json.dumps(said(minute, viewer.actor))

@@ -1,0 +1,197 @@
+"""The capacity planner: figures that are given or measured, what they take, and the cliff."""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from caret.capacity.inputs import BadFigure, Figures, Queue
+from caret.capacity.plan import Plan, make_plan
+from caret.capacity.plot import Drawing, Words, drawing
+from console.operator_admin.site import for_operators, page
+from console.templatetags.operators import written
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.capacity_inputs import measured_figures
+from tenants.fleet.pools.installation_status import read_installation
+
+# Enough for a smooth curve; ten times as many take a tenth of a second.
+_CURVE_STEPS: Final = 240
+_FIELDS: Final = {
+    "requests_per_s": gettext_lazy("Requests a second"),
+    "burst": gettext_lazy("Peak, as a multiple of it"),
+    "num_gpus": gettext_lazy("Replicas"),
+    "hit_rate": gettext_lazy("Cached share of prompts (0 to 1)"),
+    "context_tokens": gettext_lazy("Tokens of a prompt"),
+    "warm_tokens": gettext_lazy("Tokens a warm request still prefills"),
+    "output_tokens": gettext_lazy("Tokens of a completion"),
+    "prefill_tokens_per_s": gettext_lazy("Prefill of a replica (tokens/s)"),
+    "decode_tokens_per_s": gettext_lazy("Decode of a replica (tokens/s)"),
+    "stream_tokens_per_s": gettext_lazy("Decode of one stream (tokens/s)"),
+    "overhead_ms": gettext_lazy("Overhead of a first token (ms)"),
+    "utilisation": gettext_lazy("Share of a replica's time to use (0 to 1)"),
+    "target_ms": gettext_lazy("Target for the p99 (ms)"),
+    "acceptance": gettext_lazy("Accepted share of tokens (0 to 1)"),
+    "dollars_per_gpu_hour": gettext_lazy("Price of a replica's hour"),
+}
+# What a load is taken to be where nothing is measured and none is given: one request a second.
+_SOME_LOAD: Final = 1.0
+_WARM_TOKENS: Final = Figures.__dataclass_fields__["warm_tokens"].default
+_MANY: Final = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    label: str
+    given: str  # as it was typed; "": it was not
+    otherwise: str  # what holds without it
+    is_measured: bool  # what holds without it
+    error: str
+
+
+@require_GET
+@for_operators
+def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    installation = read_installation(now=timezone.now())
+    pools = [pool.name for pool in installation.pools]
+    pool = request.GET.get("pool", "")
+    measured = measured_figures(installation, pool=pool if pool in pools else None)
+    given, errors = _given(request)
+    plan, picture = None, None
+    if not errors:
+        try:
+            plan = make_plan(_figures(measured | given, request.GET.get("queue", "")))
+            picture = drawing(plan, steps=_CURVE_STEPS, words=_words(plan.num_gpus))
+        except BadFigure as error:
+            errors = _placed(str(error))
+    context = {
+        "title": gettext("Capacity"),
+        "fields": [_field(name, request, measured, errors) for name in _FIELDS],
+        "pools": [(name, name == pool) for name in pools],
+        "queues": [(each.value, each.value == request.GET.get("queue")) for each in Queue],
+        "has_measured": bool(measured),
+        "message": errors.get(""),
+        "plan": plan,
+        **({} if plan is None or picture is None else _drawn(plan, picture)),
+    }
+    # What was measured may be more than the model's defaults can bear: nobody's mistake.
+    is_wrong = bool(errors) and bool(given or any(errors))
+    return page(request, "capacity.html", context, status=400 if is_wrong else 200)
+
+
+def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
+    """Numbers, and what is wrong with the others, by field."""
+    given: dict[str, float] = {}
+    errors: dict[str, str] = {}
+    for name in _FIELDS:
+        text = request.GET.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            given[name] = float(text)
+        except ValueError:
+            errors[name] = gettext("Write a number, such as 0.95.")
+            continue
+        if name == "num_gpus" and (not math.isfinite(given[name]) or given[name] % 1):
+            errors[name] = gettext("Write a whole number.")
+    return given, errors
+
+
+def _figures(found: dict[str, float], queue: str) -> Figures:
+    """Raises BadFigure."""
+    numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **found}
+    # A default that is more than the whole of the prompts that were measured would be refused.
+    numbers.setdefault(
+        "warm_tokens", min(_WARM_TOKENS, numbers.get("context_tokens", _WARM_TOKENS))
+    )
+    if "num_gpus" in numbers:
+        numbers["num_gpus"] = int(numbers["num_gpus"])
+    chosen = queue if queue in set(Queue) else Queue.PINNED
+    return Figures(**numbers, queue=Queue(chosen))
+
+
+def _placed(message: str) -> dict[str, str]:
+    """At the field that the text names, or at the form."""
+    name = message.split(" ", 1)[0]
+    return {name if name in _FIELDS else "": message}
+
+
+def _field(
+    name: str, request: HttpRequest, measured: dict[str, float], errors: dict[str, str]
+) -> Field:
+    default = _SOME_LOAD if name == "requests_per_s" else _default(name)
+    value = measured.get(name, default)
+    return Field(
+        name=name,
+        label=str(_FIELDS[name]),
+        given=request.GET.get(name, "").strip()[:32],
+        otherwise="" if value is None else written(value, _digits(value)),
+        is_measured=name in measured,
+        error=errors.get(name, ""),
+    )
+
+
+def _digits(value: float) -> int:
+    """Enough to tell shares apart, none where nobody reads them."""
+    return 0 if value == int(value) or value >= _MANY else 3
+
+
+def _default(name: str) -> float | None:
+    value = Figures.__dataclass_fields__[name].default
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _drawn(plan: Plan, picture: Drawing) -> dict[str, Any]:
+    return {
+        # Our own drawing: numbers and our own words, escaped as they are written.
+        "svg": mark_safe(picture.svg),  # noqa: S308
+        "curve": json.dumps(_curve(picture), separators=(",", ":")),
+        "picture": picture,
+        "figures": plan.figures,
+        "keeps_target": plan.min_hit_rate == 0,
+        "present_percent": f"{plan.figures.hit_rate * 100:.1f}",
+        "rows": [(at, at.hit_rate == plan.figures.hit_rate) for at in plan.hit_rates],
+        "loads": [(gettext("sustained"), plan.sustained), (gettext("peak"), plan.burst)],
+    }
+
+
+def _words(num_replicas: int) -> Words:
+    load = ngettext(
+        "%(requests_per_s)s requests/s on one replica, prompts of %(context_tokens)s tokens,"
+        " queue: %(queue)s",
+        "%(requests_per_s)s requests/s on %(num_gpus)s replicas, prompts of %(context_tokens)s"
+        " tokens, queue: %(queue)s",
+        num_replicas,
+    )
+    return Words(
+        title=gettext("First token over prefix-cache hit rate"),
+        load=load,
+        across=gettext("share of prompt tokens that are cached, in percent"),
+        up=gettext("first token (ms)"),
+        overloaded=gettext("overloaded"),
+    )
+
+
+def _curve(picture: Drawing) -> list[list[float | None]]:
+    """Hit rate, p50, p95 and p99 in milliseconds; null: overloaded."""
+    return [
+        [
+            round(at.hit_rate, 5),
+            *(
+                (None, None, None)
+                if at.sustained is None
+                else (
+                    round(at.sustained.p50_ms, 2),
+                    round(at.sustained.p95_ms, 2),
+                    round(at.sustained.p99_ms, 2),
+                )
+            ),
+        ]
+        for at in picture.curve
+    ]

@@ -1,0 +1,144 @@
+"""What a thousand accepted tokens cost, by pool and in all, over a week, a month and a quarter."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import redis
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET
+
+from console.layout.csv_response import csv_answer
+from console.operator_admin.site import for_operators, page
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.cost import Cost, CostRow, cost_of
+from tenants.fleet.pools.daily_usage import read_days, read_replica_seconds, replica_seconds_a_day
+from tenants.fleet.pools.installation_status import read_installation
+
+PERIODS: Final = (7, 30, 90)
+_DEFAULT_DAYS: Final = 30
+_MAX_PRICE: Final = 100_000.0
+_COLUMNS: Final = (
+    *("pool", "requests", "prompt_tokens", "generated_tokens", "accepted_tokens"),
+    *("replica_hours", "cost", "cost_per_1000_accepted_tokens"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    num_days: int
+    url: str
+    is_chosen: bool
+    per_1000: float | None  # in all; None: nothing was accepted
+
+
+@require_GET
+@for_operators
+def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    num_days = _num_days(request.GET.get("days", ""))
+    price, wrong = _price(request.GET.get("price", ""))
+    try:
+        found = _costs(price)
+    except redis.RedisError:
+        return page(request, "cost.html", {"title": "Cost", "is_away": True}, status=503)
+    chosen = found[num_days]
+    if request.GET.get("format") == "csv":
+        return _file(chosen)
+    context = {
+        "title": "Cost",
+        "cost": chosen,
+        "how_counted": _how_counted(chosen),
+        "rows": [_shown(row) for row in chosen.rows],
+        "total": _shown(chosen.total),
+        "periods": [_period(days, found[days], price, num_days) for days in PERIODS],
+        "price": request.GET.get("price", "").strip() or f"{price:.2f}",
+        "wrong_price": wrong,
+        "csv_url": f"{_url(num_days, price)}&format=csv",
+    }
+    return page(request, "cost.html", context, status=400 if wrong else 200)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """Money in whole units of the currency, whichever it is."""
+
+    row: CostRow
+    cost: float
+    per_1000: float | None
+
+
+def _shown(row: CostRow) -> ShownRow:
+    cents = row.cents_per_1000_accepted
+    return ShownRow(row, row.cost_cents / 100, None if cents is None else cents / 100)
+
+
+def _costs(price: float) -> dict[int, Cost]:
+    """By the number of days. Raises redis.RedisError."""
+    store, now = connect(), timezone.now()
+    seconds_a_day = replica_seconds_a_day(read_installation(now=now))
+    return {
+        num_days: cost_of(
+            read_days(store, num_days=num_days, now=now),
+            read_replica_seconds(store, num_days=num_days, now=now),
+            seconds_a_day=seconds_a_day,
+            hour_cents=price * 100,
+            num_days=num_days,
+        )
+        for num_days in PERIODS
+    }
+
+
+def _period(num_days: int, found: Cost, price: float, chosen: int) -> Period:
+    total = _shown(found.total)
+    return Period(num_days, _url(num_days, price), num_days == chosen, total.per_1000)
+
+
+def _url(num_days: int, price: float) -> str:
+    return f"{reverse('operators:cost')}?days={num_days}&price={price:.2f}"
+
+
+def _num_days(text: str) -> int:
+    return int(text) if text in {str(each) for each in PERIODS} else _DEFAULT_DAYS
+
+
+def _price(text: str) -> tuple[float, str]:
+    """Of a replica's hour, and what is wrong with the text; the setting's for nothing."""
+    default: float = settings.REPLICA_HOUR_CENTS / 100
+    if not text.strip():
+        return default, ""
+    try:
+        price = float(text.strip().replace(",", "."))
+    except ValueError:
+        price = -1.0
+    if not 0 <= price <= _MAX_PRICE:
+        return default, gettext("Write a number such as 2.50.")
+    return price, ""
+
+
+def _file(found: Cost) -> HttpResponse:
+    lines = []
+    for row in (*found.rows, found.total):
+        shown, counts = _shown(row), row.counts
+        per_1000 = "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"
+        lines.append(
+            (
+                *(row.pool or "all", counts.requests, counts.prompt_tokens),
+                *(counts.generated_tokens, counts.accepted_tokens, f"{row.replica_hours:.2f}"),
+                *(f"{shown.cost:.2f}", per_1000),
+            )
+        )
+    return csv_answer(f"cost-{found.num_days}-days", _COLUMNS, lines, notes=[_how_counted(found)])
+
+
+def _how_counted(found: Cost) -> str:
+    said = gettext(
+        "Hours of replicas that were up, noted each minute on %(n)s of %(days)s days; for the other"
+        " days on which there were requests, those that are up now are taken to have been up all"
+        " day. A replica of several pools counts for each by an equal part. Accepted tokens are"
+        " what editors report; all requests are paid for, whatever became of them."
+    )
+    return said % {"n": found.num_measured, "days": found.num_days}

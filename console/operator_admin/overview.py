@@ -1,0 +1,46 @@
+"""The installation at a glance: the five figures in the order in which who is on call looks."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from console.operator_admin.site import for_operators, page
+from tenants.base.errors import Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.draining import Drains, read_drains
+from tenants.fleet.pools.installation_status import Installation, on_call, read_installation
+
+
+@require_GET
+@for_operators
+def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    installation = read_installation(now=timezone.now())
+    context = {
+        "title": "Overview",
+        "on_call": on_call(installation),
+        "drains": known_drains(),
+        **of_installation(installation),
+    }
+    return page(request, "overview.html", context)
+
+
+def of_installation(installation: Installation) -> dict[str, Any]:
+    """What each page that shows figures of gateways says of where they come from."""
+    window_s = installation.lately.window_s
+    return {
+        "installation": installation,
+        "read_at": datetime.now(UTC),
+        "window_minutes": None if window_s is None else max(1, round(window_s / 60)),
+    }
+
+
+def known_drains() -> Drains | None:
+    """None: Redis does not say."""
+    try:
+        return read_drains(connect())
+    except Refused:
+        return None

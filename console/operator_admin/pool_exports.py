@@ -1,0 +1,106 @@
+"""The tables of the page of pools as files: each of all pools."""
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, ngettext
+
+from console.layout.csv_response import csv_answer
+from console.operator_admin.change_log import Changed
+from console.operator_admin.overview import of_installation
+from console.templatetags.operators import why_refused
+from tenants.compliance.exports.rows import Value
+from tenants.fleet.pools.installation_status import Installation
+from tenants.fleet.pools.pool_status import RefusedReplica, ReplicaState
+
+
+def file_of(
+    request: HttpRequest, installation: Installation, changes: Sequence[Changed] | None
+) -> HttpResponse:
+    """`of` in the address says which; the replicas otherwise. `changes`: None: not known."""
+    if request.GET.get("of") == "changes":
+        return _changes(changes)
+    if request.GET.get("of") == "first-tokens":
+        return _first_tokens(installation)
+    return _replicas(installation)
+
+
+def _replicas(installation: Installation) -> HttpResponse:
+    """Those that are left out, too."""
+    header = (
+        *("pool", "tier", "model", "replica", "state", "drained", "gateways_open", "gateways_late"),
+        *("under_way", "running", "waiting", "kv_usage", "hit_rate", "gateways_refusing", "why"),
+    )
+    lines: list[tuple[Value, ...]] = []
+    for pool in installation.pools:
+        about = (pool.name, pool.tier, pool.model)
+        lines += [(*about, *_cells(replica), None, "") for replica in pool.replicas]
+        lines += [(*about, *_left_out(refused)) for refused in pool.refused]
+    return csv_answer("replicas", header, lines, notes=_notes(installation))
+
+
+def _cells(replica: ReplicaState) -> tuple[Value, ...]:
+    return (
+        *(replica.name, _state(replica), replica.is_drained),
+        *(replica.num_gateways_open, replica.num_gateways_late, replica.under_way),
+        *(replica.running, replica.waiting, replica.kv_usage, replica.hit_rate),
+    )
+
+
+def _left_out(refused: RefusedReplica) -> tuple[Value, ...]:
+    nothing = (None,) * 8
+    return (refused.name, "left out", *nothing, refused.num_gateways, why_refused(refused))
+
+
+def _state(replica: ReplicaState) -> str:
+    """As the page's badge has it; whether it is drained stands beside it."""
+    if replica.num_gateways_open:
+        return "circuit open"
+    if replica.is_up is False:
+        return "tells nothing"
+    return "late" if replica.num_gateways_late else "well"
+
+
+def _first_tokens(installation: Installation) -> HttpResponse:
+    header = ("pool", "mode", "requests", "p50_ms", "p99_ms", "target_ms", "over")
+    lines = [
+        (pool.name, at.mode.value, at.count, at.p50_ms, at.p99_ms, at.target_ms, at.is_over)
+        for pool in installation.pools
+        for at in pool.first_tokens
+    ]
+    return csv_answer("first-tokens", header, lines, notes=_notes(installation))
+
+
+def _changes(changes: Sequence[Changed] | None) -> HttpResponse:
+    header = ("at", "replica", "what", "operator", "reason")
+    lines = [
+        (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
+    ]
+    away = gettext("Redis does not answer: what is drained, by whom and why is not known.")
+    return csv_answer("replica-changes", header, lines, notes=[away] if changes is None else [])
+
+
+def _notes(installation: Installation) -> list[str]:
+    notes = []
+    if num := len(installation.silent):
+        said = ngettext(
+            "One gateway does not answer; its part is missing here.",
+            "%(n)s gateways do not answer; their part is missing here.",
+            num,
+        )
+        notes.append(said % {"n": num})
+    return [*notes, _since(of_installation(installation)["window_minutes"])]
+
+
+def _since(minutes: int | None) -> str:
+    if minutes is None:
+        return gettext(
+            "Shares and first tokens are since the gateways were started: what was so a while ago"
+            " is not known yet."
+        )
+    said = ngettext(
+        "Shares and first tokens are of the last minute.",
+        "Shares and first tokens are of the last %(n)s minutes.",
+        minutes,
+    )
+    return said % {"n": minutes}

@@ -1,0 +1,92 @@
+"""Pools and their replicas: what they do, how well they are, and what may be done with them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from console.layout.pagination import wants_file
+from console.operator_admin.change_log import changes_of
+from console.operator_admin.overview import known_drains, of_installation
+from console.operator_admin.pool_exports import file_of
+from console.operator_admin.site import for_operators, page
+from tenants.base.errors import Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.added_replicas import Added, Additions, read_additions
+from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.pool_status import PoolState
+
+_DONE: Final = {
+    "drained": gettext_lazy(
+        "The replica is drained: gateways ask nothing new of it within a second, and what is under"
+        " way there ends as it would."
+    ),
+    "added": gettext_lazy(
+        "The replica is added: gateways ask it what it is, and then for completions. If it is not"
+        " among the pool's within ten seconds, it says below why not."
+    ),
+    "removed": gettext_lazy(
+        "The replica is taken out: gateways ask nothing new of it within a second."
+    ),
+    "returned": gettext_lazy("The replica is back: gateways ask it again within a second."),
+}
+
+
+@require_GET
+@for_operators
+def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    installation = read_installation(now=timezone.now())
+    drains, additions = known_drains(), _known_additions()
+    changes = changes_of(drains, additions)
+    if wants_file(request):
+        away = drains is None or additions is None
+        return file_of(request, installation, None if away else changes)
+    known = {replica.name for pool in installation.pools for replica in pool.replicas}
+    context = {
+        "title": "Pools",
+        "done": _DONE.get(request.GET.get("done", "")),
+        "drains": drains,
+        "additions": additions,
+        "pools": [(pool, _added_to(pool, additions)) for pool in installation.pools],
+        "changes": changes,
+        "waiting": _waiting(additions, installation.pools),
+        # Drained, and in no gateway's catalogue: to be returned all the same.
+        "strangers": [
+            change
+            for name, change in (drains.drained if drains else {}).items()
+            if name not in known
+        ],
+        **of_installation(installation),
+    }
+    return page(request, "pools.html", context)
+
+
+def _known_additions() -> Additions | None:
+    """None: Redis does not say."""
+    try:
+        return read_additions(connect())
+    except Refused:
+        return None
+
+
+def _added_to(pool: PoolState, additions: Additions | None) -> frozenset[str]:
+    held = additions.held if additions else {}
+    return frozenset(replica for name, replica in held if name == pool.name)
+
+
+def _waiting(additions: Additions | None, pools: Iterable[PoolState]) -> list[Added]:
+    """What operators have added and no gateway says anything of: not yet, or nobody answers."""
+    told = {
+        (pool.name, name)
+        for pool in pools
+        for name in (
+            *(replica.name for replica in pool.replicas),
+            *(refused.name for refused in pool.refused),
+        )
+    }
+    held = additions.held if additions else {}
+    return [held[key] for key in sorted(held.keys() - told)]

@@ -1,0 +1,148 @@
+"""Adding a replica to a pool, and taking out one that was added: a reason and a code of the
+operator's app; the replica's name where nothing would be left of the pool."""
+
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from caret.contracts.added_replicas import SPECULATION
+from console.error_messages import told
+from console.operator_admin import session
+from console.operator_admin.site import for_operators, page
+from console.operator_admin.step_up import unconfirmed
+from tenants.base.errors import Invalid, NotFound, Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.added_replicas import (
+    Known,
+    NewReplica,
+    OldReplica,
+    add_replica,
+    emptied_by,
+    read_additions,
+    remove_replica,
+)
+from tenants.fleet.pools.draining import LastOfPool, read_drains
+from tenants.fleet.pools.gateway_scraper import read_gateways
+from tenants.fleet.pools.installation_status import members_now, places_now
+
+_BAD: Final = 400
+_CONFLICT: Final = 409
+_FIELDS: Final = ("url", "kv_events", "speculation", "reason")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@for_operators
+def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse:
+    if not operator.may_change:
+        raise PermissionDenied
+    known = _known()
+    if pool not in known.members:
+        raise Http404
+    if request.method == "GET":
+        return _add_form(request, pool, known, {})
+    if (wrong := unconfirmed(request, operator)) is not None:
+        return _add_form(request, pool, known, {"code": wrong}, status=_BAD)
+    wish = NewReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
+    try:
+        add_replica(connect(), operator=operator, wish=wish, known=known, now=timezone.now())
+    except NotFound as error:
+        raise Http404 from error
+    except Invalid as error:
+        return _add_form(request, pool, known, {error.field: told(error)}, status=_BAD)
+    except Refused as error:
+        return _add_form(request, pool, known, {"": told(error)}, status=_CONFLICT)
+    return redirect(reverse("operators:pools") + "?done=added")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@for_operators
+def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
+    # Not asked of gateways: also what none of them knows, or all refuse, is to be taken out.
+    if not operator.may_change:
+        raise PermissionDenied
+    known, old = _known(), _old(request, pool, replica)
+    if request.method == "GET":
+        return _remove_form(request, old, known, {})
+    if (wrong := unconfirmed(request, operator)) is not None:
+        return _remove_form(request, old, known, {"code": wrong}, status=_BAD)
+    try:
+        remove_replica(connect(), operator=operator, wish=old, known=known, now=timezone.now())
+    except NotFound as error:
+        raise Http404 from error
+    except Invalid as error:
+        return _remove_form(request, old, known, {error.field: told(error)}, status=_BAD)
+    except LastOfPool:
+        wrong = gettext("Write the replica's name as it stands above.")
+        return _remove_form(request, old, known, {"confirmation": wrong}, status=_BAD)
+    except Refused as error:
+        return _remove_form(request, old, known, {"": told(error)}, status=_CONFLICT)
+    return redirect(reverse("operators:pools") + "?done=removed")
+
+
+def _old(request: HttpRequest, pool: str, replica: str) -> OldReplica:
+    """Raises Http404 when nobody has added it."""
+    try:
+        if (pool, replica) not in read_additions(connect()).held:
+            raise Http404
+    except Refused:
+        pass  # Redis is away: the form is shown, and says so when it is sent
+    return OldReplica(
+        pool, replica, request.POST.get("reason", ""), request.POST.get("confirmation", "")
+    )
+
+
+def _known() -> Known:
+    readings = read_gateways()
+    try:
+        drained = frozenset(read_drains(connect()).drained)
+    except Refused:
+        drained = frozenset()
+    return Known(members_now(readings), places_now(readings), drained)
+
+
+def _add_form(
+    request: HttpRequest, pool: str, known: Known, wrong: dict[str, str], *, status: int = 200
+) -> HttpResponse:
+    context = {
+        "title": gettext("Add a replica"),
+        "pool": pool,
+        "places": known.places.get(pool, ()),
+        "speculation": [(name, name == request.POST.get("speculation")) for name in SPECULATION],
+        "url": request.POST.get("url", ""),
+        "kv_events": request.POST.get("kv_events", ""),
+        **_common(request, wrong),
+    }
+    return page(request, "add.html", context, status=status)
+
+
+def _remove_form(
+    request: HttpRequest, old: OldReplica, known: Known, wrong: dict[str, str], *, status: int = 200
+) -> HttpResponse:
+    context = {
+        "title": gettext("Take a replica out"),
+        "pool": old.pool,
+        "replica": old.replica,
+        "emptied": emptied_by(old.pool, old.replica, known),
+        "confirmation": old.confirmation,
+        **_common(request, wrong),
+    }
+    return page(request, "remove.html", context, status=status)
+
+
+def _common(request: HttpRequest, wrong: dict[str, str]) -> dict[str, Any]:
+    return {
+        "needs_code": not session.is_confirmed(request),
+        "reason": request.POST.get("reason", ""),
+        "message": wrong.get(""),
+        "wrong": wrong,
+    }

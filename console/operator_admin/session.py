@@ -1,0 +1,76 @@
+"""Which operator is signed in, and for which tenants he has said why he looks."""
+
+import time
+from typing import Any, Final, cast
+
+from django.http import HttpRequest
+
+from caret.foundation.ids import TenantId
+from console.operator_admin.session_cookies import is_operators
+from tenants.fleet.operators.accounts import OperatorView, find_operator
+
+IDLE_S: Final = 30 * 60
+MAX_SESSION_S: Final = 8 * 3600
+LOOK_S: Final = 3600
+CONFIRMED_S: Final = 600
+_OPERATOR: Final = "operator"
+_LOOKS: Final = "looks"
+_CONFIRMED: Final = "confirmed_until"
+_FOUND: Final = "caret_operator"  # of this request, looked up once
+
+
+def begin(request: HttpRequest, operator: OperatorView) -> None:
+    request.session.flush()  # whoever knew the session from before knows nothing of this one
+    request.session[_OPERATOR] = {
+        "id": str(operator.id),
+        "fingerprint": operator.fingerprint,
+        "until": time.time() + MAX_SESSION_S,
+    }
+    request.session.set_expiry(IDLE_S)
+
+
+def end(request: HttpRequest) -> None:
+    request.session.flush()
+
+
+def operator_of(request: HttpRequest) -> OperatorView | None:
+    """None: nobody is signed in here. One query a request: who was disabled is out at once."""
+    if _FOUND not in request.__dict__:
+        request.__dict__[_FOUND] = _find(request)
+    return cast("OperatorView | None", request.__dict__[_FOUND])
+
+
+def note_look(request: HttpRequest, tenant_id: TenantId, reason: str) -> None:
+    looks = _looks(request)
+    looks[tenant_id] = [reason, time.time() + LOOK_S]
+    request.session[_LOOKS] = looks
+
+
+def look_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
+    """None: he has said none, or not within the hour."""
+    found = _looks(request).get(tenant_id)
+    return None if found is None else str(found[0])
+
+
+def note_confirmed(request: HttpRequest) -> None:
+    """He has just shown a code of his app once more."""
+    request.session[_CONFIRMED] = time.time() + CONFIRMED_S
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    until_s: float = request.session.get(_CONFIRMED, 0.0)
+    return until_s > time.time()
+
+
+def _looks(request: HttpRequest) -> dict[str, list[Any]]:
+    """Those that are in force."""
+    held = request.session.get(_LOOKS, {})
+    return {tenant: look for tenant, look in held.items() if look[1] > time.time()}
+
+
+def _find(request: HttpRequest) -> OperatorView | None:
+    held = request.session.get(_OPERATOR) if is_operators(request) else None
+    if held is None or held["until"] < time.time():
+        return None
+    request.session.modified = True  # saved anew: it ends so long after its last use
+    return find_operator(operator_id=held["id"], fingerprint=held["fingerprint"])

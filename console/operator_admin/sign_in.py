@@ -1,0 +1,91 @@
+"""Operators sign in: handle, password and a code of their app, all three at once."""
+
+from http import HTTPStatus
+from typing import Final
+
+import redis
+import structlog
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console.current_member import client_address
+from console.operator_admin import session
+from console.operator_admin.site import page
+from console.password_hashing import Busy, checking_place
+from console.sign_in.devices import attempt_at, remember_place
+from console.throttling import Secret, Throttled, count_attempt, forgive_attempt
+from tenants.fleet.operators.accounts import authenticate
+
+logger = structlog.get_logger(__name__)
+
+WRONG: Final = gettext_noop("Handle, password and code do not belong together.")
+UNAVAILABLE: Final = gettext_noop(
+    "Signing in is not possible right now. Try again in a few seconds."
+)
+_BUSY_S: Final = 5
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    if request.method == "GET":
+        signed_in = session.operator_of(request) is not None
+        return redirect("operators:index") if signed_in else _form(request)
+    try:
+        return _tried(request)
+    except (redis.RedisError, Busy):
+        return _form(request, UNAVAILABLE, 503)
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    session.end(request)
+    return redirect("operators:login")
+
+
+def _tried(request: HttpRequest) -> HttpResponse:
+    """Raises redis.RedisError, Busy."""
+    handle, address = request.POST.get("handle", "").strip(), client_address(request)
+    account = f"operator:{handle}"
+    attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)
+    if (throttled := count_attempt(attempt)) is not None:
+        logger.warning("operator.throttled", address=address)
+        return _throttled(request, throttled)
+    with checking_place():
+        operator = authenticate(
+            handle=handle,
+            password=request.POST.get("password", ""),
+            code=request.POST.get("code", ""),
+            now=timezone.now(),
+        )
+    if operator is None:
+        logger.warning("operator.refused", address=address)
+        return _form(request, WRONG, 400)
+    forgive_attempt(attempt)
+    session.begin(request, operator)
+    logger.info("operator.signed_in", operator=operator.handle, address=address)
+    response = redirect("operators:index")
+    remember_place(request, response, account)
+    return response
+
+
+def _throttled(request: HttpRequest, throttled: Throttled) -> HttpResponse:
+    response = _form(request, throttled.message, 429)
+    response["Retry-After"] = str(throttled.wait_s)
+    return response
+
+
+def _form(request: HttpRequest, message: str = "", status: int = 200) -> HttpResponse:
+    context = {
+        "title": gettext("Sign in"),
+        "message": gettext(message),
+        "handle": request.POST.get("handle", ""),
+    }
+    response = page(request, "sign_in.html", context, status=status)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(_BUSY_S)
+    return response

@@ -1,0 +1,84 @@
+"""The operators' site: Django's admin in unfold's dress, with no model registered.
+
+Django's own pages of it are not mounted (see `urls`): whatever would read or write a table without
+a reason, an audit entry and a tenant's scope does not exist here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, cast
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy
+from unfold.sites import UnfoldAdminSite
+
+from console.operator_admin.session import operator_of
+from tenants.fleet.operators.accounts import OperatorView
+
+P = ParamSpec("P")
+
+
+class OperatorSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+    def has_permission(self, request: HttpRequest) -> bool:
+        return operator_of(request) is not None
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            **super().each_context(request),
+            "site_title": gettext("Caret operators"),
+            "operator": operator_of(request),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationItem:
+    label: str
+    url: str
+    is_current: bool
+
+
+# The address of each, and those of the pages that belong to it.
+_NAVIGATION: Final = (
+    (gettext_lazy("Overview"), "index", frozenset[str]()),
+    (gettext_lazy("Pools"), "pools", frozenset({"drain", "return", "add", "remove"})),
+    (gettext_lazy("Slow requests"), "slow", frozenset[str]()),
+    (gettext_lazy("Capacity"), "capacity", frozenset[str]()),
+    (gettext_lazy("Cost"), "cost", frozenset[str]()),
+    (gettext_lazy("Tenants"), "tenants", frozenset({"tenant", "reason", "change"})),
+)
+operator_site: Final = OperatorSite(name="operators")
+
+
+def page(
+    request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
+    everywhere = {**operator_site.each_context(request), "navigation": _navigation(request)}
+    return render(request, f"operators/{template}", {**everywhere, **context}, status=status)
+
+
+def _navigation(request: HttpRequest) -> list[NavigationItem]:
+    match = request.resolver_match
+    here = "" if match is None else match.url_name
+    return [
+        NavigationItem(str(label), reverse(f"operators:{name}"), here == name or here in below)
+        for label, name, below in _NAVIGATION
+    ]
+
+
+def for_operators(
+    view: Callable[Concatenate[HttpRequest, OperatorView, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A page behind the site's own gate; it is given who asks."""
+
+    @wraps(view)
+    def inside(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        operator = operator_of(request)
+        assert operator is not None  # the gate has looked
+        return view(request, operator, *args, **kwargs)
+
+    return cast(
+        Callable[Concatenate[HttpRequest, P], HttpResponse], operator_site.admin_view(inside)
+    )

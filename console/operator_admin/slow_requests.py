@@ -1,0 +1,166 @@
+"""The slowest completions of the last hour, each as a waterfall of its stages."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from caret.contracts.policy import Mode
+from caret.foundation.clock import from_unix_ms
+from console.layout.csv_response import csv_answer
+from console.layout.pagination import wants_file
+from console.operator_admin.site import for_operators, page
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.slow_requests import SlowRequest, slowest
+from tenants.usage.requests.finding import Verdict
+from tenants.usage.requests.latency_explanation import Stage
+
+WIDTH: Final = 1_000.0  # of a waterfall, in its own units
+_MIN_BAR: Final = 4.0  # what is too short to see has a hair's breadth
+_STAGES: Final = {"authenticate": gettext_lazy("receive, authenticate")}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    stage: str
+    x: float
+    width: float
+    took_ms: float
+    budget_ms: float | None  # None: it has none
+    is_over: bool
+    ended_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRow:
+    request_id: str
+    tenant_id: str
+    tenant_url: str
+    at: datetime
+    mode: str
+    pool: str
+    replica: str
+    finish: str
+    waited_ms: float
+    target_ms: float
+    times_target: float
+    prompt_tokens: int
+    cached_tokens: int | None  # None: the engine did not tell
+    generated_tokens: int
+    num_at_replica: int | None
+    total_ms: float
+    target_x: float  # where the target lies in the waterfall
+    bars: list[Bar]
+    verdict: Verdict  # what weighs most
+    others: tuple[Verdict, ...]
+
+
+@require_GET
+@for_operators
+def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    found = slowest()
+    mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
+    rows = [
+        _row(each)
+        for each in found.requests
+        if mode in ("", each.record.mode) and pool in ("", each.record.pool)
+    ]
+    if by_time := request.GET.get("sort") == "time":
+        rows.sort(key=lambda row: row.at, reverse=True)
+    if wants_file(request):
+        return _file(rows, num_silent=found.num_silent)
+    context = {
+        "title": "Slow requests",
+        "rows": rows,
+        "num_silent": found.num_silent,
+        "num_all": len(found.requests),
+        "modes": _choices([each.value for each in Mode], mode),
+        "pools": _choices(sorted({each.record.pool for each in found.requests}), pool),
+        "by_time": by_time,
+        "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
+    }
+    return page(request, "slow.html", context)
+
+
+def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
+    """Without the times of stages: each request has others."""
+    header = (
+        *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
+        *("first_token_ms", "target_ms", "total_ms"),
+        *("prompt_tokens", "cached_tokens", "generated_tokens", "at_replica", "verdict"),
+    )
+    lines = [
+        (
+            *(row.request_id, row.tenant_id, row.at, row.mode, row.pool, row.replica, row.finish),
+            *(row.waited_ms, row.target_ms, row.total_ms),
+            *(row.prompt_tokens, row.cached_tokens, row.generated_tokens, row.num_at_replica),
+            row.verdict,
+        )
+        for row in rows
+    ]
+    return csv_answer("slow-requests", header, lines, notes=_notes(num_silent))
+
+
+def _notes(num_silent: int) -> list[str]:
+    if not num_silent:
+        return []
+    said = ngettext(
+        "One gateway does not answer; its slow requests are missing here.",
+        "%(n)s gateways do not answer; their slow requests are missing here.",
+        num_silent,
+    )
+    return [said % {"n": num_silent}]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: str
+    is_chosen: bool
+
+
+def _choices(values: list[str], chosen: str) -> list[Choice]:
+    return [Choice(value, value == chosen) for value in values if value]
+
+
+def _row(found: SlowRequest) -> SlowRow:
+    record, total_ms = found.record, max(found.record.total_ms, found.waited_ms, 0.001)
+    return SlowRow(
+        request_id=record.request_id,
+        tenant_id=record.tenant_id,
+        tenant_url=reverse("operators:tenant", args=[record.tenant_id]),
+        at=from_unix_ms(record.occurred_at_ms),
+        mode=record.mode.value,
+        pool=record.pool,
+        replica=record.replica,
+        finish=record.finish.value,
+        waited_ms=found.waited_ms,
+        target_ms=found.explanation.target_ms,
+        times_target=found.times_target,
+        prompt_tokens=record.prompt_tokens,
+        cached_tokens=record.cached_tokens,
+        generated_tokens=record.generated_tokens,
+        num_at_replica=record.num_at_replica,
+        total_ms=total_ms,
+        target_x=min(WIDTH, found.explanation.target_ms / total_ms * WIDTH),
+        bars=[_bar(stage, total_ms) for stage in found.explanation.stages],
+        verdict=found.explanation.verdicts[0],
+        others=found.explanation.verdicts[1:],
+    )
+
+
+def _bar(stage: Stage, total_ms: float) -> Bar:
+    width = max(_MIN_BAR, stage.took_ms / total_ms * WIDTH)
+    return Bar(
+        stage=str(_STAGES.get(stage.name, stage.name)),
+        x=min(WIDTH - _MIN_BAR, stage.began_ms / total_ms * WIDTH),
+        width=min(width, WIDTH),
+        took_ms=stage.took_ms,
+        budget_ms=stage.budget_ms,
+        is_over=stage.is_over,
+        ended_here=stage.ended_here,
+    )

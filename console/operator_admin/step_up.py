@@ -1,0 +1,30 @@
+"""An operator who changes what customers rely on shows a code of their app first, once in ten
+minutes."""
+
+import redis
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from console.operator_admin import session
+from console.sign_in.devices import attempt_at
+from console.throttling import Secret, count_attempt, forgive_attempt
+from tenants.fleet.operators.accounts import OperatorView, confirm
+
+
+def unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:
+    """What is wrong with the code; None: nothing, or none is needed again so soon."""
+    if session.is_confirmed(request):
+        return None
+    try:
+        attempt = attempt_at(request, Secret.CODE, f"operator:{operator.handle}")
+        if (throttled := count_attempt(attempt)) is not None:
+            return throttled.message
+        code = request.POST.get("code", "")
+        if not confirm(operator_id=operator.id, code=code, now=timezone.now()):
+            return gettext("This is not the present code of your app, or it was used already.")
+        forgive_attempt(attempt)
+    except redis.RedisError:
+        return gettext("Codes cannot be checked right now. Try again in a few seconds.")
+    session.note_confirmed(request)
+    return None

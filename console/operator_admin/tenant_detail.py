@@ -1,0 +1,228 @@
+"""One tenant, as operators see it: a reason first, then how it is set up and what may change."""
+
+from datetime import date, timedelta
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID, uuid4
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_POST
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
+from console.current_member import client_address
+from console.error_messages import told
+from console.operator_admin import session, tenant_tables
+from console.operator_admin.site import for_operators, page
+from console.operator_admin.step_up import unconfirmed
+from tenants.base.errors import Forbidden, Invalid, NotFound, Refused
+from tenants.billing.plans.queries import list_plans
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.actor import operator_actor
+from tenants.fleet.operators.operations import (
+    change_limits,
+    change_plan,
+    change_region,
+    change_status,
+    required_reason,
+)
+from tenants.fleet.operators.queries import find_in_directory, look_at
+from tenants.fleet.snapshots.platform_limits import Ceiling
+from tenants.security.authorization.actor import Actor
+
+_DONE: Final = MappingProxyType(
+    {
+        "status": _("The status is changed. Gateways act on it within a second."),
+        "plan": _("The plan is changed."),
+        "region": _("The region is changed."),
+        "limits": _("The limits are changed. Gateways hold them within a second."),
+    }
+)
+_QUESTIONS: Final = MappingProxyType(
+    {
+        "status": _("Change the status of %(tenant)s?"),
+        "plan": _("Change the plan of %(tenant)s?"),
+        "region": _("Change the region of %(tenant)s?"),
+        "limits": _("Change the limits of %(tenant)s?"),
+    }
+)
+_FIELDS: Final = MappingProxyType(
+    {
+        "status": _("Status"),
+        "plan": _("Plan"),
+        "starts_on": _("From"),
+        "region": _("Region"),
+        "max_concurrent_completions": _("Completions at once, on a gateway"),
+        "max_requests_per_minute": _("Requests a minute, on all gateways"),
+        "reason": _("Your reason"),
+    }
+)
+_OF_THIS_FORM: Final = frozenset({"csrfmiddlewaretoken", "code"})
+
+
+@require_GET
+@for_operators
+def tenant(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
+    return _look(request, operator, TenantId(str(tenant_id)))
+
+
+@require_POST
+@for_operators
+def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
+    named = TenantId(str(tenant_id))
+    try:
+        reason = required_reason(request.POST.get("reason", ""))
+    except Invalid as error:
+        return _ask(request, named, told(error))
+    session.note_look(request, named, reason)
+    return redirect("operators:tenant", tenant_id)
+
+
+@require_POST
+@for_operators
+def change(
+    request: HttpRequest, operator: OperatorView, tenant_id: UUID, what: str
+) -> HttpResponse:
+    named = TenantId(str(tenant_id))
+    if what not in _DONE:
+        raise Http404
+    if session.look_reason(request, named) is None:
+        return _ask(request, named)
+    if (asked := _asked_first(request, operator, named, what)) is not None:
+        return asked
+    try:
+        _change(what, request, _actor(request, operator, named))
+    except Forbidden as error:
+        return _look(request, operator, named, error, status=403)
+    except Refused as error:
+        return _look(request, operator, named, error, status=400)
+    return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={what}")
+
+
+def _asked_first(
+    request: HttpRequest, operator: OperatorView, tenant_id: TenantId, what: str
+) -> HttpResponse | None:
+    """A code of his app, with the form kept in the page; None: he has shown one, or would be
+    refused anyway."""
+    if not (operator.may_change and request.POST.get("reason", "").strip()):
+        return None
+    wrong = unconfirmed(request, operator)
+    if wrong is None:
+        return None
+    kept = [(name, text) for name, text in request.POST.items() if name not in _OF_THIS_FORM]
+    row = find_in_directory(tenant_id)
+    is_tried = "code" in request.POST
+    context = {
+        "title": row.name,
+        "tenant": row,
+        "what": what,
+        "question": _QUESTIONS[what] % {"tenant": row.name},
+        "said": [(_FIELDS[name], text) for name, text in kept if name in _FIELDS],
+        "kept": kept,
+        "wrong": wrong if is_tried else "",
+    }
+    return page(request, "confirm_change.html", context, status=400 if is_tried else 200)
+
+
+def _change(what: str, request: HttpRequest, actor: Actor) -> None:
+    """Raises Refused."""
+    form, now = request.POST, timezone.now()
+    reason = form.get("reason", "")
+    if what == "status":
+        status = _status(form.get("status", ""))
+        change_status(actor=actor, status=status, reason=reason, now=now)
+    elif what == "plan":
+        starts_on = _date(form.get("starts_on", ""))
+        change_plan(
+            actor=actor, plan=form.get("plan", ""), starts_on=starts_on, reason=reason, now=now
+        )
+    elif what == "region":
+        change_region(actor=actor, region=form.get("region", ""), reason=reason, now=now)
+    else:
+        ceiling = Ceiling(
+            _count("max_concurrent_completions", request),
+            _count("max_requests_per_minute", request),
+        )
+        change_limits(actor=actor, ceiling=ceiling, reason=reason, now=now)
+
+
+def _look(
+    request: HttpRequest,
+    operator: OperatorView,
+    tenant_id: TenantId,
+    error: Refused | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    reason = session.look_reason(request, tenant_id)
+    if reason is None:
+        return _ask(request, tenant_id)
+    try:
+        actor = _actor(request, operator, tenant_id)
+        look = look_at(actor=actor, reason=reason, now=timezone.now())
+    except NotFound as missing:
+        raise Http404 from missing
+    context = {
+        "title": look.tenant.name,
+        "look": look,
+        "reason": reason,
+        "error": None if error is None else told(error),
+        "done": _DONE.get(request.GET.get("done", "")),
+        "members": tenant_tables.members(look),
+        "keys": tenant_tables.keys(look),
+        "num_hidden_keys": look.num_keys - len(look.keys),
+        "versions": tenant_tables.versions(look),
+        "plans": [plan.slug for plan in list_plans()],
+        "is_suspended": look.tenant.status is TenantStatus.SUSPENDED,
+        "can_change_status": look.tenant.status in (TenantStatus.ACTIVE, TenantStatus.SUSPENDED),
+        "tomorrow": (timezone.now() + timedelta(days=1)).date().isoformat(),
+    }
+    return page(request, "tenant.html", context, status=status)
+
+
+def _ask(request: HttpRequest, tenant_id: TenantId, message: str = "") -> HttpResponse:
+    try:
+        row = find_in_directory(tenant_id)
+    except NotFound as error:
+        raise Http404 from error
+    context = {"title": row.name, "tenant": row, "message": message}
+    return page(request, "reason.html", context, status=400 if message else 200)
+
+
+def _actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:
+    return operator_actor(
+        operator,
+        tenant_id=tenant_id,
+        address=client_address(request),
+        request_id=str(uuid4()),
+    )
+
+
+def _status(text: str) -> TenantStatus:
+    """Raises Invalid."""
+    try:
+        return TenantStatus(text)
+    except ValueError as error:
+        raise Invalid("status", "Choose one of the states.") from error
+
+
+def _date(text: str) -> date:
+    """Raises Invalid."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise Invalid("starts_on", "Write a day as 2026-01-31.") from error
+
+
+def _count(name: str, request: HttpRequest) -> int | None:
+    """None, no limit, for nothing. Raises Invalid."""
+    text = request.POST.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise Invalid(name, "Write a whole number, or nothing for no limit.")
+    return int(text)

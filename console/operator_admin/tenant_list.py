@@ -1,0 +1,74 @@
+"""The directory of tenants: where operators begin."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET
+
+from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
+from console.layout.pagination import wants_file
+from console.operator_admin.site import for_operators, page
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.queries import DirectoryRow, list_directory
+
+PAGE_ROWS: Final = 50
+
+
+@require_GET
+@for_operators
+def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    search = request.GET.get("search", "").strip().lower()
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[DirectoryRow]:
+        return list_directory(search=search, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _file(first_rows(page_after))
+    try:
+        found = page_after(request.GET.get("cursor") or None, PAGE_ROWS)
+    except Invalid:  # a cursor that is none of ours: the first page
+        found = page_after(None, PAGE_ROWS)
+    context = {
+        "title": gettext("Tenants"),
+        "search": search,
+        "table": _table(found),
+        "next_cursor": found.next_cursor,
+    }
+    return page(request, "directory.html", context)
+
+
+def _table(found: Page[DirectoryRow]) -> dict[str, Any]:
+    """As unfold's component draws it."""
+    return {
+        "headers": [
+            gettext("Tenant"),
+            gettext("Name"),
+            gettext("Status"),
+            gettext("Region"),
+            gettext("Since"),
+        ],
+        "rows": [_line(row) for row in found.rows],
+    }
+
+
+def _file(found: Gathered[DirectoryRow]) -> HttpResponse:
+    header = ("tenant", "name", "status", "region", "created_at", "id")
+    rows = [
+        (row.slug, row.name, row.status, row.region, row.created_at, row.tenant_id)
+        for row in found.rows
+    ]
+    return csv_answer("tenants", header, rows, notes=notes_of(found))
+
+
+def _line(row: DirectoryRow) -> list[Any]:
+    link = format_html(
+        '<a class="operators-link" href="{}">{}</a>',
+        reverse("operators:tenant", args=[row.tenant_id]),
+        row.slug,
+    )
+    return [link, row.name, row.status.value, row.region, f"{row.created_at:%Y-%m-%d}"]

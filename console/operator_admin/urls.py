@@ -1,0 +1,42 @@
+"""The addresses of the operators' pages, in place of all that Django's admin would have: its app
+namespace, for its gate, and our own instance's."""
+
+from typing import Final
+
+from django.urls import path
+
+from console.operator_admin import (
+    capacity,
+    cost,
+    draining,
+    overview,
+    pools,
+    replicas,
+    sign_in,
+    slow_requests,
+    tenant_detail,
+    tenant_list,
+)
+from console.operator_admin.site import operator_site
+
+operators: Final = (
+    [
+        path("", overview.overview, name="index"),
+        path("pools", pools.pools, name="pools"),
+        path("replicas/<path:replica>/drain", draining.drain, name="drain"),
+        path("replicas/<path:replica>/return", draining.bring_back, name="return"),
+        path("pools/<pool>/add", replicas.add, name="add"),
+        path("pools/<pool>/replicas/<path:replica>/remove", replicas.remove, name="remove"),
+        path("slow", slow_requests.slow, name="slow"),
+        path("capacity", capacity.capacity, name="capacity"),
+        path("cost", cost.cost, name="cost"),
+        path("tenants", tenant_list.directory, name="tenants"),
+        path("sign-in", sign_in.sign_in, name="login"),
+        path("sign-out", sign_in.sign_out, name="logout"),
+        path("tenants/<uuid:tenant_id>", tenant_detail.tenant, name="tenant"),
+        path("tenants/<uuid:tenant_id>/reason", tenant_detail.give_reason, name="reason"),
+        path("tenants/<uuid:tenant_id>/change/<what>", tenant_detail.change, name="change"),
+    ],
+    "admin",
+    operator_site.name,
+)

@@ -1,0 +1,164 @@
+"""What each endpoint of SCIM has in common: its bearer, its errors, its entity tags."""
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final
+from uuid import uuid4
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from pydantic import ValidationError
+from scim2_models import (
+    Context,
+    Error,
+    ForbiddenException,
+    InvalidSyntaxException,
+    InvalidValueException,
+    NotFoundException,
+    PayloadTooLargeException,
+    PreconditionFailedException,
+    Resource,
+    ResponseParameters,
+    SCIMException,
+    UnauthorizedException,
+    UniquenessException,
+)
+
+from caret.foundation.concurrency.bulkhead import NoPlace, Places
+from caret.foundation.web.credential_notes import note_credential
+from console.api.problems import ProblemRaised
+from console.api.rate_limit import take_request
+from console.current_member import client_address
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+from tenants.identity.scim.resources import POLICY
+from tenants.identity.scim.tokens import bearer_of
+from tenants.security.authorization.actor import Actor
+
+# Writes of one tenant wait for one another, and some requests compute for seconds: they hold but a
+# few of the console's 64 places.
+PLACES: Final = Places(max_each=4, max_all=32)
+MEDIA_TYPE: Final = "application/scim+json"
+View = Callable[..., HttpResponse]
+_REFUSALS: Final[dict[type[Refused], type[SCIMException]]] = {
+    Forbidden: ForbiddenException,
+    NotFound: NotFoundException,
+    Invalid: InvalidValueException,
+    Conflict: UniquenessException,
+}
+
+
+def scim_endpoint(**methods: View) -> View:
+    """One address: a view for each method, which is given the request and the bearer."""
+
+    @csrf_exempt  # a bearer token is sent by nobody's browser unasked
+    def answered(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        try:
+            return _seen(request, methods, kwargs)
+        except NoPlace:
+            return _error(Error(status=429, detail="Too many requests at one time. Try again."))
+        except SCIMException as error:
+            return _error(error.to_error())
+        except Refused as error:
+            return _error(_REFUSALS[type(error)](detail=_detail(error)).to_error())
+        except ValidationError as error:
+            return _error(Error.from_validation_error(error.errors()[0]))
+        except RequestDataTooBig:
+            return _error(PayloadTooLargeException(detail="The body may have 1 MiB.").to_error())
+        except ProblemRaised as error:
+            return _error(Error(status=error.problem.status, detail=error.problem.detail))
+
+    return wraps(scim_endpoint)(answered)
+
+
+def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any]) -> HttpResponse:
+    """Raises NoPlace, and what views and operations raise."""
+    with POLICY:
+        actor = _bearer(request)
+        view = methods.get((request.method or "").lower())
+        if view is None:
+            return _error(Error(status=405, detail="Not here."))
+        with PLACES.taken(actor.tenant_id):
+            return view(request, actor, **named)
+
+
+def body_of(request: HttpRequest) -> dict[str, Any]:
+    """Raises InvalidSyntaxException."""
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSyntaxException(detail="The body is no JSON.") from error
+    if not isinstance(body, dict):
+        raise InvalidSyntaxException(detail="The body is no JSON object.")
+    return body
+
+
+def answer(
+    resource: Resource[Any], asked: "ResponseParameters[Any] | None" = None, *, status: int = 200
+) -> HttpResponse:
+    document = resource.model_dump(
+        scim_ctx=Context.RESOURCE_QUERY_RESPONSE,
+        response_parameters=asked,
+    )
+    response = answer_json(document, status=status)
+    if resource.meta is not None and resource.meta.version:
+        response["ETag"] = resource.meta.version
+        if status == 201 and resource.meta.location:
+            response["Location"] = resource.meta.location
+    return response
+
+
+def answer_json(document: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    return HttpResponse(json.dumps(document), status=status, content_type=MEDIA_TYPE)
+
+
+def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
+    """Refuses what is another version than `If-Match` names."""
+    wanted = request.headers.get("If-Match")
+
+    def check(held: Resource[Any]) -> None:
+        version = held.meta.version if held.meta else None
+        tags = [tag.strip() for tag in (wanted or "*").split(",")]
+        if "*" not in tags and version not in tags:
+            raise PreconditionFailedException
+
+    return check
+
+
+def is_known(request: HttpRequest, resource: Resource[Any]) -> bool:
+    """Whether the client holds this very version, by `If-None-Match`."""
+    tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
+    return resource.meta is not None and resource.meta.version in tags
+
+
+def _bearer(request: HttpRequest) -> Actor:
+    """Raises UnauthorizedException, ProblemRaised."""
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    actor = None
+    if scheme.lower() == "bearer":
+        actor = bearer_of(
+            text.strip(),
+            address=client_address(request),
+            request_id=str(uuid4()),
+            now=timezone.now(),
+        )
+    if actor is None:
+        raise UnauthorizedException
+    note_credential(request)
+    take_request(f"scim:{actor.tenant_id}")
+    return actor
+
+
+def _detail(error: Refused) -> str:
+    return f"{error.field}: {error.message}" if isinstance(error, Invalid) else error.message
+
+
+def _error(error: Error) -> HttpResponse:
+    response = answer_json(error.model_dump(), status=error.status or 500)
+    if error.status == 429:
+        response["Retry-After"] = "5"
+    if error.status == 401:
+        response["WWW-Authenticate"] = 'Bearer realm="scim"'
+    return response

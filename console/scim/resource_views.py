@@ -1,0 +1,192 @@
+"""Users and groups over SCIM: the same six verbs for both."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from scim2_models import (
+    Context,
+    InvalidFilterException,
+    InvalidValueException,
+    ListResponse,
+    NotImplementedException,
+    PatchOp,
+    Resource,
+    ResponseParameters,
+    SearchRequest,
+)
+
+from console.scim.base_view import (
+    View,
+    answer,
+    answer_json,
+    body_of,
+    is_known,
+    precondition_of,
+    scim_endpoint,
+)
+from tenants.identity.scim import groups, queries, users
+from tenants.identity.scim.resources import Group, User
+from tenants.identity.scim.search import Found
+from tenants.security.authorization.actor import Actor
+
+MAX_FILTER_CHARS: Final = 1_000
+MAX_OPERATIONS: Final = 100  # of one PATCH
+MAX_VALUES: Final = 1_100  # in all its operations, these among them
+_Kind = TypeVar("_Kind", bound=Resource[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Collection(Generic[_Kind]):
+    """What one kind of resource is made of, by tenants.identity.scim."""
+
+    model: type[_Kind]
+    id_name: str  # as operations and queries call it
+    find: Callable[..., _Kind]
+    list_all: Callable[..., Found[_Kind]]
+    create: Callable[..., _Kind]
+    replace: Callable[..., _Kind]
+    patch: Callable[..., _Kind]
+    delete: Callable[..., None]
+
+    def named(self, resource_id: str) -> dict[str, str]:
+        return {self.id_name: resource_id}
+
+
+USERS: Final = Collection(
+    model=User,
+    id_name="user_id",
+    find=queries.find_user,
+    list_all=queries.list_users,
+    create=users.create_user,
+    replace=users.replace_user,
+    patch=users.patch_user,
+    delete=users.delete_user,
+)
+GROUPS: Final = Collection(
+    model=Group,
+    id_name="group_id",
+    find=queries.find_group,
+    list_all=queries.list_groups,
+    create=groups.create_group,
+    replace=groups.replace_group,
+    patch=groups.patch_group,
+    delete=groups.delete_group,
+)
+
+
+def collection_view(kind: Collection[Any]) -> View:
+    def get(request: HttpRequest, actor: Actor) -> HttpResponse:
+        _check_filter(request)
+        search = SearchRequest[kind.model].model_validate(  # type: ignore[name-defined]  # a class in a variable
+            request.GET.dict(), scim_ctx=Context.SEARCH_REQUEST
+        )
+        return _listed(kind, search, kind.list_all(actor=actor, search=search))
+
+    def post(request: HttpRequest, actor: Actor) -> HttpResponse:
+        asked = kind.model.model_validate(
+            body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
+        )
+        made = kind.create(actor=actor, asked=asked, now=timezone.now())
+        return answer(made, _parameters(kind, request), status=201)
+
+    return scim_endpoint(get=get, post=post)
+
+
+def resource_view(kind: Collection[Any]) -> View:
+    def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
+        asked = _parameters(kind, request)
+        found = kind.find(actor=actor, asked=asked, **kind.named(resource_id))
+        if is_known(request, found):
+            return HttpResponse(status=304, headers={"ETag": found.meta.version})
+        return answer(found, asked)
+
+    def put(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
+        asked = kind.model.model_validate(
+            body_of(request), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST
+        )
+        replaced = kind.replace(
+            actor=actor,
+            asked=asked,
+            check=precondition_of(request),
+            now=timezone.now(),
+            **kind.named(resource_id),
+        )
+        return answer(replaced, _parameters(kind, request))
+
+    def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
+        asked = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
+            _with_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
+        )
+        patched = kind.patch(
+            actor=actor,
+            patch=asked,
+            check=precondition_of(request),
+            now=timezone.now(),
+            **kind.named(resource_id),
+        )
+        return answer(patched, _parameters(kind, request))
+
+    def delete(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
+        kind.delete(
+            actor=actor,
+            check=precondition_of(request),
+            now=timezone.now(),
+            **kind.named(resource_id),
+        )
+        return HttpResponse(status=204)
+
+    return scim_endpoint(get=get, put=put, patch=patch, delete=delete)
+
+
+def _check_filter(request: HttpRequest) -> None:
+    """Raises InvalidFilterException."""
+    if len(request.GET.get("filter", "")) > MAX_FILTER_CHARS:
+        raise InvalidFilterException(detail=f"At most {MAX_FILTER_CHARS} characters.")
+
+
+def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
+    """What is added is compared with all that is there. Raises InvalidValueException."""
+    found = next((value for name, value in body.items() if name.lower() == "operations"), None)
+    if isinstance(found, list) and len(found) > MAX_OPERATIONS:
+        raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
+    if _num_values(found) > MAX_VALUES:
+        raise InvalidValueException(detail=f"At most {MAX_VALUES} values.")
+    return body
+
+
+def _num_values(part: object) -> int:
+    """Of all lists in it."""
+    if isinstance(part, list):
+        return len(part) + sum(map(_num_values, part))
+    return sum(map(_num_values, part.values())) if isinstance(part, dict) else 0
+
+
+def not_offered(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpResponse:
+    raise NotImplementedException
+
+
+def _listed(kind: Collection[Any], search: "SearchRequest[Any]", found: Found[Any]) -> HttpResponse:
+    response = ListResponse[kind.model](  # type: ignore[name-defined]
+        total_results=found.total,
+        start_index=found.start,
+        items_per_page=len(found.resources),
+        resources=found.resources,
+    )
+    return answer_json(
+        response.model_dump(
+            scim_ctx=Context.SEARCH_RESPONSE,
+            response_parameters=search,
+        )
+    )
+
+
+def _parameters(kind: Collection[Any], request: HttpRequest) -> "ResponseParameters[Any]":
+    named = {
+        name: text
+        for name, text in request.GET.items()
+        if name in ("attributes", "excludedAttributes")
+    }
+    return ResponseParameters[kind.model].model_validate(named)  # type: ignore[name-defined]

@@ -1,0 +1,192 @@
+"""The pages for second factors, passkeys and confirming who is there: django-allauth's views, with
+our forms, rules and limits."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from allauth.account.views import ReauthenticateView
+from allauth.mfa.base.views import AuthenticateView, IndexView
+from allauth.mfa.base.views import ReauthenticateView as ReauthenticateByCodeView
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
+from allauth.mfa.webauthn import views
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse_lazy
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from caret.foundation.ids import UserId
+from console.current_member import client_address
+from console.password_hashing import BUSY, Busy
+from console.sign_in.devices import attempt_at
+from console.sign_in.mfa_adapter import note_new_factor
+from console.throttling import Attempt, Secret, count_attempt, forgive_attempt
+from tenants.identity.sso.mfa_events import Change, Event, Factor, note_change
+
+_LIST: Final = reverse_lazy("mfa_index")
+
+
+class _Index(IndexView):  # type: ignore[misc]  # allauth has no types
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        passkeys = context["authenticators"].get("webauthn", [])
+        return {
+            **context,
+            "passkeys": sorted(passkeys, key=lambda passkey: passkey.instance.created_at),
+        }
+
+
+class _LimitsGuesses:
+    """Counts what is guessed before one of allauth's views checks it. Passkeys are not counted:
+    they cannot be guessed, and must go on working while codes are throttled."""
+
+    secret: Secret
+    field: str  # of the form
+    attempt: Attempt | None = None  # None: nothing is guessed
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if self.field in request.POST:
+            self.attempt = attempt_at(request, self.secret, self.user().email)
+            if (throttled := count_attempt(self.attempt)) is not None:
+                response = self.refusal(throttled.message, HTTPStatus.TOO_MANY_REQUESTS)
+                response["Retry-After"] = str(throttled.wait_s)
+                return response
+        return super().post(request, *args, **kwargs)  # type: ignore[misc,no-any-return]  # allauth's
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        if self.attempt is not None:
+            forgive_attempt(self.attempt)
+        return super().form_valid(form)  # type: ignore[misc,no-any-return]  # allauth's view
+
+    def refusal(self, notice: str, status: int) -> HttpResponse:
+        """The page with an empty form: one with the guess in it would check it."""
+        view: Any = self
+        context = view.get_context_data(form=view.get_form_class()(user=self.user()), notice=notice)
+        response: HttpResponse = view.render_to_response(context, status=status)
+        return response
+
+    def user(self) -> Any:
+        return self.request.user  # type: ignore[attr-defined]  # the view's
+
+
+class _Ask(_LimitsGuesses, AuthenticateView):  # type: ignore[misc]  # allauth has no types
+    secret = Secret.CODE
+    field = "code"
+
+    def user(self) -> Any:
+        return self.stage.login.user
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        owned = Authenticator.objects.filter(user=self.stage.login.user)
+        types = set(owned.values_list("type", flat=True))
+        return {
+            **context,
+            **kwargs,
+            "has_app": Authenticator.Type.TOTP in types,
+            "has_passkey": Authenticator.Type.WEBAUTHN in types,
+        }
+
+
+class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has no types
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        options = context["js_data"]["creation_options"]["publicKey"]
+        # A key that can know its user signs in alone; one that cannot is a second factor.
+        selection = {"residentKey": "preferred", "userVerification": "preferred"}
+        question = {"publicKey": {**options, "authenticatorSelection": selection}}
+        return {**context, **kwargs, "question": question}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            note_new_factor(self.request, Authenticator.Type.WEBAUTHN)
+            _note(self.request, Factor.PASSKEY, Event.ADDED)
+        return response
+
+
+class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            note_new_factor(self.request, Authenticator.Type.TOTP)
+            _note(self.request, Factor.APP, Event.ADDED)
+        return response
+
+
+class _RemovePasskey(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            _note(self.request, Factor.PASSKEY, Event.REMOVED)
+        return response
+
+
+class _RemoveApp(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            _note(self.request, Factor.APP, Event.REMOVED)
+        return response
+
+
+class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            _note(self.request, Factor.RECOVERY_CODES, Event.RENEWED)
+        return response
+
+
+class _ConfirmByPassword(_LimitsGuesses, ReauthenticateView):  # type: ignore[misc]  # no types
+    secret = Secret.STEP_UP_PASSWORD
+    field = "password"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().post(request, *args, **kwargs)
+        except Busy:
+            if self.attempt is not None:
+                forgive_attempt(self.attempt)
+            response = self.refusal(gettext(BUSY), HTTPStatus.SERVICE_UNAVAILABLE)
+            response["Retry-After"] = "5"
+            return response
+
+
+class _ConfirmByCode(_LimitsGuesses, ReauthenticateByCodeView):  # type: ignore[misc]  # no types
+    secret = Secret.CODE
+    field = "code"
+
+
+class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]  # no types
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = self.render_to_response(self.get_context_data(form=form))
+        return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return {**context, **kwargs, "question": context["js_data"]["request_options"]}
+
+
+def _note(request: HttpRequest, factor: Factor, event: Event) -> None:
+    note_change(
+        user_id=UserId(str(request.user.pk)),
+        change=Change(factor, event),
+        address=client_address(request),
+        now=timezone.now(),
+    )
+
+
+ask = _Ask.as_view()
+index = _Index.as_view()
+set_up_app = _SetUpApp.as_view()
+add_passkey = _AddPasskey.as_view()
+confirm_by_password = _ConfirmByPassword.as_view()
+confirm_by_code = _ConfirmByCode.as_view()
+confirm_by_passkey = _ConfirmByPasskey.as_view()
+rename_passkey = views.EditWebAuthnView.as_view(success_url=_LIST)
+remove_passkey = _RemovePasskey.as_view(success_url=_LIST)
+remove_app = _RemoveApp.as_view()
+make_recovery_codes = _MakeRecoveryCodes.as_view()

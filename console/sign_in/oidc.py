@@ -1,0 +1,231 @@
+"""Signing in by a tenant's own identity provider, over OpenID Connect.
+
+django-allauth speaks the protocol; who is let in is decided here, by the address alone: only one of
+a domain that was verified for the very tenant whose provider asserts it. Nothing else is kept: no
+token, no account of the provider's.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Final
+
+import requests
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
+from allauth.socialaccount.internal import jwtkit
+from allauth.socialaccount.models import SocialApp, SocialLogin
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.core.exceptions import ImproperlyConfigured
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+
+from caret.foundation.concurrency.bulkhead import NoPlace
+from caret.foundation.ids import TenantId
+from console.outbound_limit import OUTWARD
+from console.password_hashing import BUSY
+from console.sign_in.egress_session import guarded_session
+from console.sign_in.id_token import ProviderRefused, require_algorithm, verified_claims
+from console.sign_in.sso_login import FAILED, Arrival, let_in, refusal, refuse
+from tenants.identity.sso.queries import OpenIdProvider, find_provider
+
+_ASKED_AGAIN_AT: Final = "asked_again_at_s"  # in what allauth keeps of a question
+# OpenID Connect Core, 3.1.2.1: either asks again, and by `max_age` the token says when.
+_AGAIN: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
+# What allauth raises for a provider that does not answer, or not as it should.
+_UNSOUND: Final = (
+    *(requests.RequestException, LookupError, TypeError, ValueError),
+    *(AttributeError, RecursionError, OverflowError),
+    ImproperlyConfigured,  # a subject that its column, of which we use nothing, would not hold
+)
+
+
+class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # no types
+    def list_apps(
+        self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
+    ) -> list[SocialApp]:
+        """The one of the tenant that `provider` names; never all."""
+        tenant_id = _tenant_id(provider or "")
+        found = None if tenant_id is None else find_provider(tenant_id)
+        if not isinstance(found, OpenIdProvider) or client_id not in (None, found.client_id):
+            return []
+        return [
+            SocialApp(
+                provider=OpenIDConnectProvider.id,
+                provider_id=provider,
+                name=found.issuer,
+                client_id=found.client_id,
+                secret=found.client_secret,
+                settings={
+                    "server_url": found.issuer.rstrip("/"),
+                    "oauth_pkce_enabled": True,
+                    "fetch_userinfo": False,
+                },
+            )
+        ]
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        return False  # who is let in is let in by pre_social_login
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        raise ImmediateHttpResponse(_let_in(request, sociallogin))
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
+        exception = kwargs.get("exception")
+        response = _refused(request, provider.app.provider_id, exception or _unasked(request))
+        raise ImmediateHttpResponse(response)
+
+    def get_requests_session(self) -> requests.Session:
+        return guarded_session()
+
+
+class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
+    """As allauth has it, and the ID token's signature is looked at even where TLS may do."""
+
+    def get_client(self, request: HttpRequest, app: SocialApp) -> Any:
+        with _sound():
+            return super().get_client(request, app)
+
+    def get_access_token_data(self, *args: Any, **kwargs: Any) -> Any:
+        with _sound():
+            return super().get_access_token_data(*args, **kwargs)
+
+    def parse_token(self, data: Any) -> Any:
+        with _sound():
+            return super().parse_token(data)
+
+    def complete_login(self, *args: Any, **kwargs: Any) -> SocialLogin:
+        with _sound():
+            return super().complete_login(*args, **kwargs)
+
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
+        """Not by allauth's jwtkit.verify_and_decode: that keeps each token's `jti` in Redis, of
+        whatever length and for as long as the provider likes. Our question's state, PKCE and the
+        code that is good once leave nothing to replay. Raises OAuth2Error."""
+        algorithm = require_algorithm(id_token)
+        _, key = jwtkit.fetch_key(id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk)
+        return verified_claims(
+            id_token,
+            key,
+            algorithm=algorithm,
+            issuer=self.openid_config["issuer"],
+            client_id=app.client_id,
+        )
+
+
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Where identity providers send people back to."""
+    try:
+        view = OAuth2CallbackView.adapter_view(StrictOpenIDConnect(request, provider_id))
+        with OUTWARD.taken(provider_id):
+            response: HttpResponse = view(request)
+    except SocialApp.DoesNotExist as error:
+        raise Http404 from error
+    except NoPlace:
+        return refusal(request, BUSY, 503)
+    except OAuth2Error as error:  # before allauth has begun to catch it
+        return _refused(request, provider_id, error)
+    return response
+
+
+def authorization_url(
+    request: HttpRequest, tenant_id: TenantId, target: str, *, again: bool = False
+) -> str:
+    """Where the tenant's people sign in; the session remembers what was asked, so that no answer
+    to somebody else's question is taken. `again`: also who is signed in there. Raises
+    OAuth2Error."""
+    provider = get_adapter().get_provider(request, tenant_id)
+    asked_again_at_s = int(time.time()) if again else None
+    with _sound():
+        response: HttpResponse = provider.redirect(
+            request,
+            "login",
+            next_url=target,
+            data={_ASKED_AGAIN_AT: asked_again_at_s},
+            auth_params=dict(_AGAIN) if again else {},
+        )
+    return response["Location"]
+
+
+@contextmanager
+def _sound() -> Iterator[None]:
+    """Raises OAuth2Error for whatever a provider's answers make allauth raise."""
+    try:
+        yield
+    except _UNSOUND as error:
+        raise ProviderRefused("malformed", type(error).__name__) from error
+
+
+def _unasked(request: HttpRequest) -> ProviderRefused:
+    """Why there is neither a code nor an exception."""
+    if request.GET.get("error") == "access_denied":
+        return ProviderRefused("access_denied")
+    return ProviderRefused("provider_error" if "error" in request.GET else "unsolicited")
+
+
+def _refused(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
+    """allauth raises OAuth2Error itself where a provider takes no code, say."""
+    tenant_id = _tenant_id(provider_id)
+    assert tenant_id is not None  # it has a provider
+    refused = error if isinstance(error, ProviderRefused) else None
+    return refuse(
+        request,
+        tenant_id,
+        refused.reason if refused else "provider_error",
+        detail=refused.detail if refused else type(error).__name__,
+    )
+
+
+def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
+    tenant_id = TenantId(sociallogin.account.provider)
+    claims = sociallogin.account.extra_data.get("id_token") or {}
+    if not _is_verified(claims):
+        message = gettext("Your identity provider has not verified your address.")
+        return refuse(request, tenant_id, "address_not_verified", message=message)
+    asked = sociallogin.state.get("data") or {}
+    if _ASKED_AGAIN_AT not in asked:  # by a release before this one: nothing says what for
+        return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))
+    arrival = Arrival(
+        tenant_id=tenant_id,
+        email=str(claims.get("email") or ""),
+        name=str(claims.get("name") or ""),
+        target=sociallogin.get_redirect_url(request),
+        signed_in_at_s=_signed_in_at_s(claims),
+        asked_again_at_s=asked[_ASKED_AGAIN_AT],
+    )
+    return let_in(request, arrival)
+
+
+def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> HttpResponse:
+    """Whoever is signed in here came to confirm who he is."""
+    try:
+        url = authorization_url(
+            request, tenant_id, target or "/", again=request.user.is_authenticated
+        )
+    except OAuth2Error:
+        return refusal(request, FAILED)
+    return redirect(url)
+
+
+def _signed_in_at_s(claims: dict[str, Any]) -> int | None:
+    said = claims.get("auth_time")
+    return said if type(said) is int else None  # True is an int, too
+
+
+def _is_verified(claims: dict[str, Any]) -> bool:
+    """Providers that verify each address say nothing of it; some write the truth as a text."""
+    said = claims.get("email_verified", True)
+    return said is True or said == "true"
+
+
+def _tenant_id(text: str) -> TenantId | None:
+    try:
+        return TenantId(str(uuid.UUID(text)))
+    except ValueError:
+        return None

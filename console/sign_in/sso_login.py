@@ -1,0 +1,132 @@
+"""Where sign-ins by identity providers end, whatever they speak.
+
+Who is signed in already, and is asked to show once more who he is, has to have signed in there
+since: a provider that answers out of a session of its own has asked nobody.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlencode
+
+import structlog
+from allauth.account.utils import perform_login
+from django.contrib import messages
+from django.contrib.auth import get_user_model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
+from redis import RedisError
+
+from caret.foundation.ids import TenantId, UserId
+from console.current_member import client_address
+from console.error_messages import told
+from console.sign_in.account_adapter import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
+from tenants.base.errors import Forbidden
+from tenants.identity.sso.operations import admit
+from tenants.identity.sso.refused_sign_ins import record_refused_sign_in
+
+logger = structlog.get_logger(__name__)
+
+_CLOCKS_DIFFER_S: Final = 60
+_NOT_CONFIRMED: Final = {
+    "another_person": _("Somebody else has signed in at your identity provider."),
+    "earlier_sign_in": _(
+        "Your identity provider did not ask who you are: it answered with an earlier sign-in."
+    ),
+}
+FAILED: Final = gettext_noop(
+    "Your identity provider did not let you in. Try again, or ask your administrator."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Whom a tenant's identity provider has let in."""
+
+    tenant_id: TenantId
+    email: str = field(repr=False)
+    name: str = field(repr=False)
+    target: str | None  # where he wanted to be; None: nowhere in particular
+    # When he showed the provider who he is, by its clock, since 1970; None: it does not say.
+    signed_in_at_s: int | None
+    # When it was asked to have him show it once more, since 1970; None: it was not.
+    asked_again_at_s: int | None
+
+
+def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
+    try:
+        user_id = admit(
+            tenant_id=arrival.tenant_id,
+            email=arrival.email,
+            name=arrival.name,
+            now=timezone.now(),
+        )
+    except Forbidden as error:
+        return refuse(request, arrival.tenant_id, "address_not_allowed", message=told(error))
+    if arrival.asked_again_at_s is not None:
+        reason = _why_not_confirmed(request, arrival, arrival.asked_again_at_s, user_id)
+        if reason is not None:
+            return _asked_once_more(request, arrival, reason)
+    response: HttpResponse = perform_login(
+        request,
+        get_user_model().objects.get(pk=user_id),
+        email_verification="none",
+        redirect_url=arrival.target,
+        signal_kwargs={
+            PROVIDER_TENANT: arrival.tenant_id,
+            PROVIDER_SIGNED_IN_AT: arrival.signed_in_at_s,
+        },
+    )
+    return response
+
+
+def _why_not_confirmed(
+    request: HttpRequest, arrival: Arrival, asked_at_s: int, user_id: UserId
+) -> str | None:
+    """Of _NOT_CONFIRMED. None: he has shown who he is."""
+    if str(request.user.pk) != str(user_id):
+        return "another_person"
+    if (arrival.signed_in_at_s or 0) < asked_at_s - _CLOCKS_DIFFER_S:
+        return "earlier_sign_in"
+    return None
+
+
+def _asked_once_more(request: HttpRequest, arrival: Arrival, reason: str) -> HttpResponse:
+    _note_refusal(request, arrival.tenant_id, reason)
+    messages.error(request, _NOT_CONFIRMED[reason])
+    again = reverse("console:sign-in-again")
+    return redirect(f"{again}?{urlencode({'next': arrival.target or '/'})}")
+
+
+def refuse(
+    request: HttpRequest,
+    tenant_id: TenantId,
+    reason: str,
+    *,
+    message: str = FAILED,
+    detail: str = "",
+) -> HttpResponse:
+    """Refuse what the tenant's identity provider answers. `reason`: one of a fixed set, for the
+    audit log; `detail`: may quote the answer, for the process log only."""
+    _note_refusal(request, tenant_id, reason, detail)
+    return refusal(request, message)
+
+
+def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = "") -> None:
+    logger.warning(
+        "sign_in.provider_failed", tenant_id=tenant_id, reason=reason, detail=detail[:200]
+    )
+    try:
+        record_refused_sign_in(
+            tenant_id=tenant_id, reason=reason, address=client_address(request), now=timezone.now()
+        )
+    except RedisError:
+        logger.warning("sign_in.refusal_not_audited", tenant_id=tenant_id)
+
+
+def refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
+    context = {"message": gettext(message), "next": "/", "email": ""}
+    return render(request, "console/sign_in.html", context, status=status)

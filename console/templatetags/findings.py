@@ -1,0 +1,26 @@
+"""`{{ verdict|told }}`: a sentence about a request, in the reader's language."""
+
+from typing import Final
+
+from django import template
+from django.utils.translation import gettext
+
+from console.usage_filters.number_format import number
+from console.usage_filters.request_labels import STAGES
+from tenants.usage.requests.finding import Amount, Verdict
+
+register: Final = template.Library()
+
+
+@register.filter
+def told(verdict: Verdict) -> str:
+    values = {name: _told(name, value) for name, value in verdict.values.items()}
+    return gettext(verdict.wording).format(**values)
+
+
+def _told(name: str, value: Amount | str) -> str:
+    if isinstance(value, Amount):
+        return number(value.value, value.digits)
+    if name == "stage":
+        return gettext("“%(name)s”") % {"name": STAGES.get(value, value)}
+    return value

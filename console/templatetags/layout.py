@@ -1,0 +1,25 @@
+"""What base.html asks about the request: navigation and preferences."""
+
+from django import template
+from django.http import HttpRequest
+
+from console.current_member import Member
+from console.layout.navigation import Group, Link, groups, own_links
+from console.layout.preferences import Preferences, preferences_of
+
+register = template.Library()
+
+
+@register.simple_tag
+def navigation(request: HttpRequest, member: Member) -> list[Group]:
+    return groups(request, member.actor)
+
+
+@register.simple_tag
+def own_navigation(request: HttpRequest, member: Member) -> list[Link]:
+    return own_links(request, member.actor)
+
+
+@register.simple_tag
+def preferences(request: HttpRequest) -> Preferences:
+    return preferences_of(request)

@@ -1,0 +1,16 @@
+"""`{% shows_first_steps request member as is_shown %}`: for the overview, without a query.
+Whoever has done all steps, or put them away, has it in a cookie."""
+
+from django import template
+from django.http import HttpRequest
+
+from console.current_member import Member
+from console.views.onboarding.detail import is_put_away
+from tenants.base.permissions import Permission
+
+register = template.Library()
+
+
+@register.simple_tag
+def shows_first_steps(request: HttpRequest, member: Member) -> bool:
+    return member.actor.may(Permission.USE_PLAYGROUND) and not is_put_away(request)

@@ -1,0 +1,206 @@
+"""Which time, and which part of the usage, a page's address asks about.
+
+    ?range=7d&language=python          ?range=custom&start=2026-11-01&end=2026-11-15
+
+A day's hours are those of the clock; longer times are whole days in UTC, as roll-ups, reports and
+exports have them, the last of them is part of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django import forms
+from django.http import HttpRequest
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from console.usage_filters.display_names import named
+from tenants.usage.reports.filters import COLUMNS, Only
+from tenants.usage.reports.queries import MAX_DAYS, Asked, GroupBy
+
+HOURS: Final = "24h"
+CUSTOM: Final = "custom"
+_DAYS: Final = {"7d": 7, "30d": 30, "90d": 90}
+RANGES: Final[Mapping[str, str | Promise]] = {
+    HOURS: _("24 hours"),
+    "7d": _("7 days"),
+    "30d": _("30 days"),
+    "90d": _("90 days"),
+    CUSTOM: _("Custom"),
+}
+_DEFAULT: Final = "7d"
+_MAX_NAME: Final = 100
+UNKNOWN: Final = "-"  # in an address: what the client did not tell, which is an empty text
+_LABELS: Final[Mapping[str, str | Promise]] = {
+    "language": _("Language"),
+    "editor": _("Editor"),
+    "model": _("Model"),
+    "variant": _("Variant"),
+    "team": _("Team"),
+}
+
+
+class AskedForm(forms.Form):
+    range = forms.ChoiceField(choices=list(RANGES.items()), required=False)
+    start = forms.DateField(
+        label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    end = forms.DateField(
+        label=_("To, included"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    language = forms.CharField(max_length=_MAX_NAME, required=False)
+    editor = forms.CharField(max_length=_MAX_NAME, required=False)
+    model = forms.CharField(max_length=_MAX_NAME, required=False)
+    variant = forms.CharField(max_length=_MAX_NAME, required=False)
+    team = forms.UUIDField(required=False)
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or {}
+        if said.get("range") == CUSTOM and not self.errors:
+            self._check_days(said.get("start"), said.get("end"))
+        return said
+
+    def _check_days(self, start: date | None, end: date | None) -> None:
+        end = end or datetime.now(UTC).date()
+        start = start or end
+        if end < start:
+            self.add_error("end", _("The end is before the start."))
+        elif (end - start).days >= MAX_DAYS:
+            self.add_error("end", _("Ask about a year at most."))
+        elif not 1900 <= start.year <= 9000 or end.year > 9000:  # far from where dates end
+            self.add_error("start", _("Nothing was counted then."))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: str
+    title: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    name: str
+    title: str
+    choices: list[Choice]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLink:
+    title: str
+    url: str
+    is_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the address says, understood."""
+
+    form: AskedForm
+    asked: Asked
+    range: str
+    parameters: Mapping[str, str]  # of the address, those that say something
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.form.errors)
+
+    @property
+    def is_hourly(self) -> bool:
+        return self.asked.hours_until is not None
+
+    @property
+    def is_custom(self) -> bool:
+        return self.range == CUSTOM
+
+    @property
+    def query(self) -> str:
+        """For links to other pages about the same."""
+        return urlencode(self.parameters)
+
+    @property
+    def last_day(self) -> date:
+        return self.asked.end - timedelta(days=1)
+
+    @property
+    def ranges(self) -> list[RangeLink]:
+        return [
+            RangeLink(str(title), f"?{self._with(range=name)}", name == self.range)
+            for name, title in RANGES.items()
+        ]
+
+    @property
+    def is_narrowed(self) -> bool:
+        return not self.asked.only.is_everything
+
+    @property
+    def widened(self) -> str:
+        said = {name: text for name, text in self.parameters.items() if name not in _LABELS}
+        return f"?{urlencode(said)}"
+
+    def filters(self, choices: Mapping[str, list[str]], teams: Mapping[str, str]) -> list[Filter]:
+        found = [
+            Filter(name, str(_LABELS[name]), self._choices(name, choices.get(name, [])))
+            for name in COLUMNS
+        ]
+        if teams:
+            options = [
+                Choice(team_id, name, team_id == self.parameters.get("team"))
+                for team_id, name in teams.items()
+            ]
+            found.append(Filter("team", str(_LABELS["team"]), options))
+        return [each for each in found if each.choices]
+
+    def _choices(self, name: str, values: list[str]) -> list[Choice]:
+        said = self.parameters.get(name)
+        known = [(value or UNKNOWN, named(name, value) or str(_("not known"))) for value in values]
+        if said and said not in {value for value, _title in known}:
+            known.append((said, named(name, said)))
+        return [Choice(value, title, value == said) for value, title in known]
+
+    def narrowed(self, **values: str) -> str:
+        return self._with(**{name: value or UNKNOWN for name, value in values.items()})
+
+    def _with(self, **changes: str) -> str:
+        return urlencode({**self.parameters, **changes})
+
+
+def read_question(request: HttpRequest, *, now: datetime) -> Question:
+    """A question that is no good is one about the last days; its form says what is wrong."""
+    form = AskedForm(request.GET)
+    is_good = form.is_valid()
+    said = form.cleaned_data if is_good else {}
+    chosen = said.get("range") or _DEFAULT
+    parameters = {
+        name: text
+        for name in form.fields
+        if (text := request.GET.get(name, "").strip()) and is_good
+    }
+    return Question(form, _asked(said, chosen, now), chosen, {"range": chosen} | parameters)
+
+
+def by(question: Question, group_by: GroupBy | None) -> Asked:
+    asked = question.asked
+    return Asked(asked.start, asked.end, group_by, asked.only, asked.hours_until)
+
+
+def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> Asked:
+    today = now.astimezone(UTC).date()
+    tomorrow = today + timedelta(days=1)
+    start = tomorrow - timedelta(days=_DAYS.get(chosen, _DAYS[_DEFAULT]))
+    end = tomorrow
+    if chosen == CUSTOM:
+        end = said["end"] + timedelta(days=1) if said.get("end") else tomorrow
+        start = said.get("start") or min(start, end - timedelta(days=1))
+    if chosen == HOURS:
+        return Asked(today, tomorrow, only=_only(said), hours_until=now)
+    return Asked(start, end, only=_only(said))
+
+
+def _only(said: Mapping[str, Any]) -> Only:
+    values = {name: said.get(name) or None for name in COLUMNS}
+    known = {name: "" if value == UNKNOWN else value for name, value in values.items()}
+    return Only(**known, team_id=said.get("team"))

@@ -1,0 +1,39 @@
+"""The last minute as text, for the page and for its live numbers."""
+
+from typing import TypedDict
+
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from console.usage_filters.number_format import count, milliseconds, share
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.last_minute import Minute, sees_accepted
+
+_NONE = "–"
+
+
+class Said(TypedDict, total=False):
+    requests: str
+    p50: str
+    p99: str
+    cached: str
+    accepted: str  # missing for who may not see quality; – : by too few people
+    at: str
+
+
+def said(minute: Minute, actor: Actor) -> Said:
+    told, cached = minute.told_prompt_tokens, minute.cached_tokens
+    values = Said(
+        requests=count(minute.requests),
+        p50=_ms(minute.first_token_p50_ms),
+        p99=_ms(minute.first_token_p99_ms),
+        cached=share(cached / told) if told else _NONE,
+        at=date_format(timezone.localtime(minute.until), "H:i:s"),
+    )
+    if sees_accepted(actor):
+        values["accepted"] = _NONE if minute.accepted is None else count(minute.accepted)
+    return values
+
+
+def _ms(value: float | None) -> str:
+    return _NONE if value is None else milliseconds(value)

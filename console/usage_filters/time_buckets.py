@@ -1,0 +1,43 @@
+"""The times of a chart: each hour or day of what is asked about, those without usage, too."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
+
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from console.charts.chart import Time, Value
+from console.usage_filters.filter_form import Question
+from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.queries import Row, time_key
+
+
+def moments(question: Question) -> list[datetime]:
+    asked = question.asked
+    step = timedelta(hours=1) if question.is_hourly else timedelta(days=1)
+    num = (asked.ends_at - asked.begins_at) // step
+    return [asked.begins_at + step * place for place in range(num)]
+
+
+def times(question: Question) -> list[Time]:
+    """Hours as the reader's clock has them, days as in UTC."""
+    if question.is_hourly:
+        local = map(timezone.localtime, moments(question))
+        return [Time(date_format(at, "TIME_FORMAT")) for at in local]
+    return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days(question)]
+
+
+def values(question: Question, rows: Iterable[Row], of: Callable[[Counts], Value]) -> list[Value]:
+    """None where it is suppressed; what is not there is nothing."""
+    by_key = {row.key: row.counts for row in rows}
+    nothing = Counts()
+    found = (by_key.get(time_key(question.asked, at), nothing) for at in moments(question))
+    return [None if counts is None else of(counts) for counts in found]
+
+
+def num_hidden(rows: Iterable[Row]) -> int:
+    return sum(row.suppression is not None for row in rows)
+
+
+def _days(question: Question) -> list[date]:
+    return [at.astimezone(UTC).date() for at in moments(question)]

@@ -1,0 +1,142 @@
+"""Accepting an invitation: by who is signed in, or by who gets an account with it.
+
+The mail's link carries the token once: it is moved into the session, so that it stands in no
+address that a browser keeps or sends on.
+"""
+
+from typing import Final
+from uuid import uuid4
+
+from allauth.account.utils import perform_login
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.http import require_GET, require_http_methods
+from redis import RedisError
+
+from caret.foundation.ids import TenantId, UserId
+from console.current_member import choose_tenant, client_address
+from console.error_messages import told
+from console.password_hashing import BUSY, Busy, check_password, checking_place
+from console.sign_in.devices import remember_place
+from console.sign_in.session import provider_of
+from console.throttling import Throttled, count_request_of_network
+from tenants.base.errors import Forbidden, Refused
+from tenants.identity.invitations.operations import Guest, Invited, accept_invitation, peek
+from tenants.identity.members.operations import create_user
+from tenants.identity.members.queries import find_user
+from tenants.identity.sso.queries import provider_for
+
+_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
+MAX_NAME_CHARS: Final = 120
+UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not answer.")
+
+
+@require_GET
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Keeps nothing of a token that opens nothing: anybody can send any number of them."""
+    try:
+        throttled = count_request_of_network(address=client_address(request), what="invitation")
+        if throttled is not None:
+            return _throttled(request, throttled)
+        peek(text=token, now=timezone.now())
+    except RedisError:
+        return _page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
+    except Refused as error:
+        return _page(request, {"refusal": told(error)}, 404)
+    request.session[_SESSION_TOKEN] = token
+    return redirect("console:invitation")
+
+
+@require_http_methods(["GET", "POST"])
+def invitation(request: HttpRequest) -> HttpResponse:
+    token = request.session.get(_SESSION_TOKEN, "")
+    try:
+        invited = peek(text=token, now=timezone.now())
+    except Refused as error:
+        return _page(request, {"refusal": told(error)}, 404)
+    context = {
+        "email": invited.email,
+        "tenant_name": invited.tenant_name,
+        "stage": _stage(request, invited),
+    }
+    if request.method == "GET":
+        return _page(request, context)
+    try:
+        return _joined(request, token, invited)
+    except Refused as error:
+        return _page(request, context | {"message": told(error)}, 400)
+    except Busy:
+        return _page(request, context | {"message": gettext(BUSY)}, 503)
+
+
+def _stage(request: HttpRequest, invited: Invited) -> str:
+    if request.user.is_authenticated:
+        if request.user.get_username() != invited.email:
+            return "other"
+        return "accept" if _may_open(request, invited) else "elsewhere"
+    # With an identity provider there is an account after the first sign-in, and no password ever.
+    email = invited.email
+    is_new = find_user(email=email) is None and provider_for(email) is None
+    return "register" if is_new else "sign-in"
+
+
+def _may_open(request: HttpRequest, invited: Invited) -> bool:
+    return provider_of(request) in (None, invited.tenant_id)
+
+
+def _joined(request: HttpRequest, token: str, invited: Invited) -> HttpResponse:
+    """Raises Refused, Busy."""
+    if not _may_open(request, invited):
+        raise Forbidden("Your identity provider opens its own tenant only.")
+    if request.user.is_authenticated:
+        user_id = UserId(str(request.user.pk))
+        tenant_id = accept_invitation(
+            guest=_guest(request, user_id), text=token, now=timezone.now()
+        )
+    else:
+        tenant_id = _registered(request, token, invited.email)
+    del request.session[_SESSION_TOKEN]
+    choose_tenant(request, tenant_id)
+    messages.success(request, gettext("Welcome. You are a member now."))
+    response = redirect("console:overview")
+    remember_place(request, response, invited.email)
+    return response
+
+
+def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
+    """The account comes with the membership or not at all. Raises Refused, Busy."""
+    if provider_for(email) is not None:
+        raise Forbidden("Sign in by your identity provider first.")
+    password = request.POST.get("password", "")
+    with checking_place(), transaction.atomic():
+        user_id = create_user(
+            email=email,
+            name=request.POST.get("name", "").strip()[:MAX_NAME_CHARS],
+            password=password,
+            now=timezone.now(),
+        )
+        tenant_id = accept_invitation(
+            guest=_guest(request, user_id), text=token, now=timezone.now()
+        )
+    user = check_password(request, email=email, password=password)
+    assert user is not None  # made a moment ago with this password
+    perform_login(request, user, email_verification="none")
+    return tenant_id
+
+
+def _throttled(request: HttpRequest, throttled: Throttled) -> HttpResponse:
+    response = _page(request, {"refusal": throttled.message}, 429)
+    response["Retry-After"] = str(throttled.wait_s)
+    return response
+
+
+def _guest(request: HttpRequest, user_id: UserId) -> Guest:
+    return Guest(user_id=user_id, address=client_address(request), request_id=str(uuid4()))
+
+
+def _page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
+    return render(request, "console/invitation.html", context, status=status)

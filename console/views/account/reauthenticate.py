@@ -1,0 +1,30 @@
+"""Confirming who is there, for whom an identity provider has signed in: he goes there once more."""
+
+from urllib.parse import urlencode
+
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.sign_in.next_page import next_page
+from console.sign_in.session import provider_of
+from console.views.sign_in import to_provider
+from tenants.identity.sso.queries import provider_for
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def sign_in_again(request: HttpRequest, member: Member) -> HttpResponse:
+    target = next_page(request)
+    if request.method == "GET":
+        return show(request, member, "console/account/sign_in_again.html", {"next": target})
+    provider = provider_for(member.email)
+    if provider is not None and provider.tenant_id == provider_of(request):
+        return to_provider(request, provider, target, again=True)
+    # By now another says who he is, or a password does.
+    logout(request)
+    return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

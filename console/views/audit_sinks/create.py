@@ -1,0 +1,69 @@
+"""A new sink. A webhook's secret is shown once, here."""
+
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.views.audit_sinks.presenters import row_of
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.compliance.audit_sinks.operations import (
+    MAX_NAME_CHARS,
+    CreatedSink,
+    NewSink,
+    create_sink,
+)
+
+_PAGE: Final = "console/sinks/new.html"
+
+
+class SinkForm(forms.Form):
+    name = forms.CharField(label=_("Name"), max_length=MAX_NAME_CHARS)
+    address = forms.CharField(
+        label=_("Address"),
+        max_length=2_000,
+        help_text=_("https://siem.example/hook, or syslog+tls://siem.example:6514"),
+    )
+    from_sequence = forms.IntegerField(
+        label=_("From entry"),
+        min_value=1,
+        max_value=2**53 - 1,
+        required=False,
+        help_text=_("The number of the first entry that it gets. Empty: what comes from now on."),
+    )
+
+    def wish(self) -> NewSink:
+        cleaned: dict[str, Any] = self.cleaned_data
+        return NewSink(cleaned["name"], cleaned["address"], cleaned["from_sequence"])
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.PUSH_AUDIT)
+def new(request: HttpRequest, member: Member) -> HttpResponse:
+    form = SinkForm(request.POST or None)
+    if request.method == "GET":
+        return show(request, member, _PAGE, {"form": form})
+    created = _created(member, form) if form.is_valid() else None
+    if created is None:
+        return show(request, member, _PAGE, {"form": form}, status=400)
+    context = {"row": row_of(created.sink), "secret": created.secret}
+    return show(request, member, "console/sinks/created.html", context)
+
+
+def _created(member: Member, form: SinkForm) -> CreatedSink | None:
+    try:
+        return create_sink(actor=member.actor, new=form.wish(), now=timezone.now())
+    except Invalid as error:
+        form.add_error(error.field if error.field in form.fields else None, told(error))
+    except Conflict as error:
+        form.add_error("name", told(error))
+    return None

@@ -1,0 +1,35 @@
+"""Sinks as pages show them."""
+
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from console.delivery_errors import said_error
+from tenants.compliance.audit_sinks.endpoint import SinkKind
+from tenants.compliance.audit_sinks.queries import SinkView
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    sink: SinkView
+    kind_name: str | Promise
+    kind: str  # of the component `state`
+    state: Promise
+    error: str  # what went wrong last; "": nothing did
+
+
+def row_of(sink: SinkView) -> Row:
+    name = _("Webhook") if sink.kind is SinkKind.WEBHOOK else _("Syslog")
+    kind, state = _state_of(sink)
+    return Row(sink, name, kind, state, said_error(sink.last_error))
+
+
+def _state_of(sink: SinkView) -> tuple[str, Promise]:
+    if sink.failed_since is not None:
+        return "bad", _("Failing")
+    if sink.num_waiting:
+        return "busy", _("Catching up")
+    if sink.delivered_at is None:
+        return "off", _("Nothing sent yet")
+    return "good", _("Up to date")

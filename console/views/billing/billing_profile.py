@@ -1,0 +1,104 @@
+"""To whom invoices are made out, and by whom they are issued."""
+
+from typing import Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.views.billing.invoice_presenters import percent_of
+from console.views.billing.tabs import tabs
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.billing.invoices.billing_profile import MAX_CHARS, change_customer
+from tenants.billing.invoices.document import Party
+from tenants.billing.invoices.queries import find_profile
+
+_PAGE: Final = "console/billing/profile.html"
+_FORM: Final = "console/billing/edit_profile.html"
+
+
+class CustomerForm(forms.Form):
+    name = forms.CharField(label=_("Name"), max_length=MAX_CHARS)
+    address = forms.CharField(
+        label=_("Address"),
+        help_text=_("Line by line, as it stands on an envelope."),
+        required=False,
+        widget=forms.Textarea({"rows": 4}),
+    )
+    tax_id = forms.CharField(
+        label=_("Tax id"),
+        help_text=_("Such as DE123456789. It stands on invoices; it is not looked up."),
+        max_length=MAX_CHARS,
+        required=False,
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    email = forms.EmailField(label=_("E-mail for invoices"), max_length=MAX_CHARS, required=False)
+
+    def customer(self) -> Party:
+        cleaned = self.cleaned_data
+        lines = [line.strip() for line in cleaned["address"].splitlines()]
+        return Party(
+            name=cleaned["name"],
+            address=tuple(filter(None, lines)),
+            tax_id=cleaned["tax_id"],
+            email=cleaned["email"],
+        )
+
+
+@require_GET
+@for_members
+@allowed(Permission.READ_BILLING)
+def profile(request: HttpRequest, member: Member) -> HttpResponse:
+    found = find_profile(actor=member.actor)
+    context = {
+        "profile": found,
+        "tax_percent": percent_of(found.tax),
+        "tabs": tabs("billing-profile"),
+        "may_edit": member.actor.may(Permission.WRITE_BILLING),
+    }
+    return show(request, member, _PAGE, context)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_BILLING)
+@confirmed
+def edit(request: HttpRequest, member: Member) -> HttpResponse:
+    form = CustomerForm(request.POST or None, initial=_initial(member))
+    if request.method == "GET":
+        return show(request, member, _FORM, {"form": form})
+    if not form.is_valid() or not _changed(member, form):
+        return show(request, member, _FORM, {"form": form}, status=400)
+    toast(request, gettext("The next invoice is made out so."))
+    return redirect("console:billing-profile")
+
+
+def _initial(member: Member) -> dict[str, str]:
+    held = find_profile(actor=member.actor).customer
+    return {
+        "name": held.name,
+        "address": "\n".join(held.address),
+        "tax_id": held.tax_id,
+        "email": held.email,
+    }
+
+
+def _changed(member: Member, form: CustomerForm) -> bool:
+    """False: the form says why."""
+    try:
+        change_customer(actor=member.actor, customer=form.customer(), now=timezone.now())
+    except Invalid as error:
+        form.add_error(error.field, told(error))
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""Transactions of the ledger as pages show them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from console.views.billing.presenters import name_of
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import SourceKind
+from tenants.billing.ledger.queries import EntryView, TransactionView
+
+# The day stands beside it; what was issued says its own number, and a correction its reason.
+_TITLES: Final[dict[str, Promise]] = {
+    SourceKind.USAGE: _("Tokens"),
+    SourceKind.SEATS: _("Seats"),
+    SourceKind.CREDIT: _("Credit granted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    entry: EntryView
+    account: str
+    what: str  # that was used; "": the other side
+
+    @property
+    def debit_micros(self) -> int | None:
+        """None: it stands on the other side."""
+        return self.entry.amount_micros if self.entry.amount_micros > 0 else None
+
+    @property
+    def credit_micros(self) -> int | None:
+        return -self.entry.amount_micros if self.entry.amount_micros <= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    transaction: TransactionView
+    title: str
+    amount_micros: int  # of each of its sides
+    sides: tuple[Side, ...]
+    document: int | None  # the number of an invoice or a credit note; None: it is of neither
+
+
+def row_of(transaction: TransactionView, accounts: Mapping[Account, Promise]) -> Row:
+    return Row(
+        transaction=transaction,
+        title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
+        amount_micros=sum(max(0, each.amount_micros) for each in transaction.entries),
+        sides=tuple(_side(each, accounts) for each in transaction.entries),
+        document=_document(transaction),
+    )
+
+
+def _side(entry: EntryView, accounts: Mapping[Account, Promise]) -> Side:
+    return Side(
+        entry, str(accounts[Account(entry.account)]), name_of(entry.line) if entry.line else ""
+    )
+
+
+def _document(transaction: TransactionView) -> int | None:
+    issued = transaction.source_kind in (SourceKind.INVOICE, SourceKind.CREDIT_NOTE)
+    return int(transaction.source_id) if issued else None

@@ -1,0 +1,146 @@
+"""One budget: what is spent, who was told, its terms, its webhook's secret, no more."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
+from console.views.budgets.presenters import alert_rows, bar_of
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.operations import change_budget, delete_budget
+from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
+from tenants.billing.budgets.undoing import undo_change
+
+_PAGE: Final = "console/budgets/budget.html"
+
+
+@require_GET
+@for_members
+@allowed(Permission.READ_BILLING)
+def budget(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+    return _shown(request, member, budget_id)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_BUDGETS)
+def change(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+    form = ChangeForm(request.POST)
+    if form.is_valid() and (changed := _changed(member, budget_id, form)) is not None:
+        toast(
+            request,
+            gettext("The budget is changed. It is in force at once."),
+            undo_url=reverse("console:budgets-undo", args=[budget_id, changed.version]),
+        )
+        return redirect("console:budgets-budget", budget_id)
+    return _shown(request, member, budget_id, form=form, status=400)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_BUDGETS)
+def undo(request: HttpRequest, member: Member, budget_id: UUID, version: int) -> HttpResponse:
+    try:
+        undo_change(actor=member.actor, budget_id=budget_id, version=version, now=timezone.now())
+    except (Conflict, Invalid):
+        said = gettext("Somebody has changed the budget since: nothing was undone.")
+        messages.error(request, said)
+    else:
+        toast(request, gettext("The budget is as it was before. That is in force at once."))
+    return redirect("console:budgets-budget", budget_id)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_BUDGETS)
+def secret(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+    """Asked for by POST: that somebody looked is an entry of the audit log."""
+    found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    return _shown(request, member, budget_id, secret=found)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_BUDGETS)
+@confirmed
+def delete(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+    found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    if request.method == "GET":
+        context = {"bar": bar_of(found, found.currency), "budget": found}
+        return show(request, member, "console/budgets/delete.html", context)
+    try:
+        delete_budget(
+            actor=member.actor, budget_id=budget_id, version=_version(request), now=timezone.now()
+        )
+    except Conflict as error:
+        messages.warning(request, told(error))
+        return redirect("console:budgets-budget", budget_id)
+    toast(request, gettext("The budget is deleted; it stops nothing any more."))
+    return redirect("console:budgets")
+
+
+def _version(request: HttpRequest) -> int:
+    """That the author has seen; 0, which none has, for what is no number."""
+    try:
+        version: int = forms.IntegerField().clean(request.POST.get("version", ""))
+    except ValidationError:
+        return 0
+    return version
+
+
+def _changed(member: Member, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
+    """None: the form says why."""
+    try:
+        return change_budget(
+            actor=member.actor,
+            budget_id=budget_id,
+            terms=form.terms(),
+            version=form.cleaned_data["version"],
+            now=timezone.now(),
+        )
+    except Invalid as error:
+        field = FIELDS.get(error.field, error.field)
+        form.add_error(field if field in form.fields else None, told(error))
+    except Conflict:
+        form.add_error(
+            None, gettext("Somebody has changed it meanwhile. Look at it and change it again.")
+        )
+    return None
+
+
+def _shown(
+    request: HttpRequest,
+    member: Member,
+    budget_id: UUID,
+    *,
+    form: ChangeForm | None = None,
+    status: int = 200,
+    secret: str = "",
+) -> HttpResponse:
+    found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    context: dict[str, Any] = {
+        "budget": found,
+        "currency": found.currency,
+        "bar": bar_of(found, found.currency),
+        "alerts": alert_rows(found),
+        "may_write": member.actor.may(Permission.WRITE_BUDGETS),
+        "form": form or ChangeForm(initial=initial_of(found)),
+        "secret": secret,
+    }
+    return show(request, member, _PAGE, context, status=status)

@@ -1,0 +1,125 @@
+"""Budgets as pages show them."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.pricing import BudgetScope
+from console.delivery_errors import said_error
+from console.money_format import of_budget
+from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
+from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
+from tenants.billing.budgets.status_queries import Standing
+
+_FULL: Final = THRESHOLDS[-1]
+_NEAR: Final = THRESHOLDS[-2]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What is spent of a budget."""
+
+    budget_id: UUID
+    whose: str
+    scope: Promise
+    limit: str
+    spent: str
+    left: str  # never below 0
+    percent: int  # rounded down; may be above 100
+    kind: str  # of the component `state`
+    state: Promise
+    is_hard: bool
+    is_used_up: bool
+
+    @property
+    def filled(self) -> int:
+        return min(self.percent, _FULL)
+
+
+_SCOPES: Final[dict[BudgetScope, Promise]] = {
+    BudgetScope.TENANT: _("Whole tenant"),
+    BudgetScope.TEAM: _("Team"),
+    BudgetScope.USER: _("Person"),
+}
+
+
+def bar_of(budget: Standing | BudgetView, currency: str) -> Bar:
+    left_micros = max(0, budget.limit_micros - budget.spent_micros)
+    percent = budget.spent_micros * 100 // budget.limit_micros
+    kind, state = _state(budget, percent)
+    return Bar(
+        budget_id=budget.budget_id if isinstance(budget, Standing) else budget.id,
+        whose=_whose(budget.scope, budget.holder_name),
+        scope=_SCOPES[budget.scope],
+        limit=of_budget(budget.limit_micros, budget.limit_micros, currency),
+        spent=of_budget(budget.spent_micros, budget.limit_micros, currency),
+        left=of_budget(left_micros, budget.limit_micros, currency),
+        percent=percent,
+        kind=kind,
+        state=state,
+        is_hard=budget.is_hard,
+        is_used_up=budget.is_used_up,
+    )
+
+
+def _state(budget: Standing | BudgetView, percent: int) -> tuple[str, Promise]:
+    if budget.is_used_up:
+        return ("bad", _("Stopped")) if budget.is_hard else ("warn", _("Over"))
+    if percent >= _NEAR:
+        return "warn", _("Nearly spent")
+    return "good", _("Within")
+
+
+def _whose(scope: BudgetScope, holder_name: str | None) -> str:
+    if scope is BudgetScope.TENANT:
+        return pgettext("whose budget", "Everybody")
+    if holder_name is not None:
+        return holder_name
+    if scope is BudgetScope.TEAM:
+        return gettext("A team that is no more")
+    return gettext("Somebody who is no more")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    delivery: DeliveryView
+    is_webhook: bool
+    kind: str  # of the component `state`
+    state: Promise
+    error: str  # what went wrong last; "": nothing did
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One of those at which somebody is told."""
+
+    percent: int
+    alert: AlertView | None  # None: not reached this month
+    sent: tuple[Sent, ...]
+    is_in_next: bool  # passed at once with a higher one, whose message says it
+
+
+def alert_rows(budget: BudgetView) -> list[Threshold]:
+    alerts = {alert.percent: alert for alert in budget.alerts}
+    return [_threshold(percent, alerts.get(percent)) for percent in THRESHOLDS]
+
+
+def _threshold(percent: int, alert: AlertView | None) -> Threshold:
+    sent = () if alert is None else tuple(_sent(each) for each in alert.deliveries)
+    return Threshold(percent, alert, sent, is_in_next=alert is not None and not sent)
+
+
+def _sent(delivery: DeliveryView) -> Sent:
+    if delivery.delivered_at is not None:
+        kind, state = "good", _("Arrived")
+    elif delivery.next_at is None:
+        kind, state = "bad", _("Given up")
+    elif delivery.attempts:
+        kind, state = "warn", _("Tried again soon")
+    else:
+        kind, state = "busy", _("On its way")
+    return Sent(delivery, delivery.channel == WEBHOOK, kind, state, said_error(delivery.last_error))

@@ -1,0 +1,150 @@
+"""The tenant's namespace, and its hits over time and by language."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.contracts.policy import Isolation
+from console.charts.chart import Chart, Series, bars, lines
+from console.current_member import Member, for_members
+from console.layout.csv_response import csv_answer, csv_refused
+from console.layout.htmx import show
+from console.usage_filters.display_names import named
+from console.usage_filters.file_notes import notes_of_figures
+from console.usage_filters.filter_form import Question, read_question
+from console.usage_filters.number_format import COUNTS, SHARES, count, share
+from console.usage_filters.time_buckets import times, values
+from console.views.overview.presenters import cached
+from tenants.base.permissions import Permission
+from tenants.policy.cache_namespace import read_namespace
+from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.figures import Figures, read_figures
+from tenants.usage.reports.queries import GroupBy, Kind, Row
+
+_PAGE: Final = "console/cache/cache.html"
+_PART: Final = "console/cache/_cache.html"
+_NAMES: Final = ("requests", "prompt_tokens", "told_prompt_tokens", "cached_tokens")
+ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
+    Isolation.SHARED: (
+        _("Shared"),
+        _("The tenant's people hit what a colleague's request has left; nobody else can."),
+    ),
+    Isolation.STRICT: (
+        _("Strict"),
+        _("Each person, and each service key, hits only what was left by themselves."),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    url: str
+    requests: str
+    told: str
+    cached: str
+    share: str
+    percent: float | None
+    is_hidden: bool
+
+
+@require_http_methods(["GET"])
+@for_members
+def cache(request: HttpRequest, member: Member) -> HttpResponse:
+    question = read_question(request, now=timezone.now())
+    is_file = request.GET.get("format") == "csv"
+    if is_file and question.is_wrong:
+        return csv_refused(question.form)
+    found = read_figures(
+        actor=member.actor,
+        kind=Kind.USAGE,
+        asked=question.asked,
+        by=(GroupBy.DAY, GroupBy.LANGUAGE),
+        names=_NAMES,
+    )
+    rows = found.by[GroupBy.LANGUAGE]
+    if is_file:
+        return _file(question, found)
+    namespace = read_namespace(actor=member.actor)
+    context = {
+        "question": question,
+        "found": found,
+        "filters": question.filters(found.choices, found.teams),
+        "namespace": namespace,
+        "isolation": ISOLATION[namespace.isolation],
+        "can_purge": member.actor.may(Permission.WRITE_POLICY),
+        "total": _line(question, found.total),
+        "lines": [_line(question, row) for row in sorted(rows, key=_size, reverse=True)],
+        "charts": _charts(question, found),
+        "csv_url": f"?{question.narrowed(format='csv')}",
+    }
+    status = 400 if question.is_wrong else 200
+    return show(request, member, _PAGE, context, part=_PART, status=status)
+
+
+def _charts(question: Question, found: Figures) -> list[Chart]:
+    rows, at = found.by[GroupBy.DAY], times(question)
+    hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
+    tokens = [
+        Series(gettext("From cache"), values(question, rows, lambda counts: counts.cached_tokens)),
+        Series(gettext("Prefilled"), values(question, rows, _prefilled)),
+    ]
+    return [
+        lines(gettext("Prefix-cache hits"), at, hits, SHARES, at_most=1),
+        bars(gettext("Prompt tokens"), at, tokens, COUNTS),
+    ]
+
+
+def _prefilled(counts: Counts) -> float:
+    return counts.told_prompt_tokens - counts.cached_tokens
+
+
+def _line(question: Question, row: Row) -> Line:
+    counts = row.counts
+    if counts is None:
+        return Line(
+            named("language", row.label) or gettext("not known"),
+            "",
+            "",
+            "",
+            "",
+            "",
+            None,
+            is_hidden=True,
+        )
+    hits = cached(counts)
+    return Line(
+        name=named("language", row.label) or gettext("not known"),
+        url=f"{reverse('console:usage-requests')}?{question.narrowed(language=row.key)}",
+        requests=count(counts.requests),
+        told=count(counts.told_prompt_tokens),
+        cached=count(counts.cached_tokens),
+        share="–" if hits is None else share(hits),
+        percent=None if hits is None else round(hits * 100, 1),
+        is_hidden=False,
+    )
+
+
+def _size(row: Row) -> int:
+    return row.counts.requests if row.counts else -1
+
+
+def _file(question: Question, found: Figures) -> HttpResponse:
+    lines = [_cells(row) for row in [*found.by[GroupBy.LANGUAGE], found.total]]
+    lines[-1][0] = "total"
+    notes = notes_of_figures(question, found)
+    return csv_answer("cache-by-language", ("language", *_NAMES), lines, notes=notes)
+
+
+def _cells(row: Row) -> list[str | int | None]:
+    return [
+        row.key,
+        *(None if row.counts is None else getattr(row.counts, name) for name in _NAMES),
+    ]

@@ -1,0 +1,149 @@
+"""What policies have refused or withheld lately: counts and reasons, never content."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from console.current_member import Member, for_members
+from console.layout.csv_response import csv_answer
+from console.layout.htmx import show
+from console.layout.pagination import wants_file
+from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.views.content_exclusion.edit import tabs
+from console.views.policies.presenters import MODES
+from tenants.base.permissions import Permission
+from tenants.identity.members.queries import emails_of
+from tenants.policy.denials import Denials, count_denials
+
+_SPANS: Final = (7, 30, 90)  # days
+MAX_SHOWN: Final = 100  # rows
+REASONS: Final = {
+    "feature_disabled": _("The feature is off"),
+    "model_not_allowed": _("The model is not allowed"),
+    "path_excluded": _("The path is excluded"),
+    "path_required": _("No file was named"),
+    "region_not_allowed": _("The region is not allowed"),
+    "scope_missing": _("The key lacks the scope"),
+    "public_code": _("Withheld: public code"),
+    "secret": _("Withheld: looks like a secret"),
+}
+
+
+class Order(StrEnum):
+    REASON = "reason"
+    MODE = "mode"
+    WHO = "who"
+    NUM = "num"
+    LAST = "last"
+
+
+_MOST: Final = Sorting(Order.NUM, is_descending=True)
+_TITLES: Final = {
+    Order.REASON: _("Reason"),
+    Order.MODE: _("Asked for"),
+    Order.WHO: _("Who"),
+    Order.NUM: _("How often"),
+    Order.LAST: _("Last"),
+}
+
+
+def _choices() -> list[tuple[str, str]]:
+    return [(str(days), ngettext("%d day", "%d days", days) % days) for days in _SPANS]
+
+
+class SpanForm(forms.Form):
+    days = forms.ChoiceField(
+        label=_("Of the last"),
+        choices=_choices,  # in the language of the reader, not of the first one
+        required=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    reason: str
+    mode: str
+    who: str
+    num: int
+    last_at: datetime
+
+
+@require_GET
+@for_members
+def denials(request: HttpRequest, member: Member) -> HttpResponse:
+    form = SpanForm(request.GET)
+    is_valid = form.is_valid()
+    days = int((form.cleaned_data["days"] if is_valid else "") or _SPANS[0])
+    found = count_denials(actor=member.actor, num_days=days, now=timezone.now())
+    sorting = read_sorting(request, _MOST)
+    are_all = member.actor.may(Permission.READ_USAGE)
+    rows = _sorted(_rows(member, found), sorting)
+    if wants_file(request):
+        return _file(rows, are_all=are_all)
+    context = {
+        "tabs": tabs(request, member),
+        "form": form,
+        "rows": rows[:MAX_SHOWN],
+        "headings": headings(request, sorting, _TITLES),
+        "file_url": with_query(request, **{"as": "csv"}),
+        "num": sum(each.num for each in found),
+        "num_hidden": max(0, len(found) - MAX_SHOWN),
+        "are_all": are_all,
+    }
+    return show(
+        request,
+        member,
+        "console/exclusion/denials.html",
+        context,
+        part="console/exclusion/_denials.html",
+        status=200 if is_valid else 400,
+    )
+
+
+def _rows(member: Member, found: list[Denials]) -> list[Row]:
+    user_ids = {each.user_id for each in found if each.user_id is not None}
+    emails = {}
+    if member.actor.may(Permission.READ_MEMBERS):
+        emails = emails_of(actor=member.actor, user_ids=user_ids)
+    own = member.actor.user_id
+    return [
+        Row(
+            reason=str(REASONS[each.reason]),
+            mode=str(MODES.get(each.mode, each.mode)),
+            who=gettext("Service keys")
+            if each.user_id is None
+            else gettext("You")
+            if each.user_id == own
+            else emails.get(each.user_id, each.user_id),
+            num=each.num,
+            last_at=each.last_at,
+        )
+        for each in found
+    ]
+
+
+def _sorted(rows: list[Row], sorting: Sorting[Order]) -> list[Row]:
+    keys: dict[Order, Callable[[Row], Any]] = {
+        Order.REASON: lambda row: row.reason,
+        Order.MODE: lambda row: row.mode,
+        Order.WHO: lambda row: row.who,
+        Order.NUM: lambda row: row.num,
+        Order.LAST: lambda row: row.last_at,
+    }
+    return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
+
+
+def _file(rows: list[Row], *, are_all: bool) -> HttpResponse:
+    """All rows, not only those that a page has room for."""
+    header = ("reason", "asked_for", "who", "num", "last_at")
+    cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
+    return csv_answer("refused", header, cells, notes=[] if are_all else [gettext("yours alone")])

@@ -1,0 +1,145 @@
+"""Content exclusion: the editor with its tester, which works on text that is not saved, too."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.contracts.content_exclusion import excluding_globs
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.tabs import Tab, tabs_of
+from console.views.policies.form_fields import MAX_TEXT_CHARS, add_refusal, whole_number
+from console.views.policies.place_form import AS_TYPED, PlaceForm
+from console.views.policies.policy_draft import Draft, read_draft
+from console.views.policies.review import shown as show_review
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.document import check_exclusions
+from tenants.policy.queries import PolicyInForce, find_version, get_policy
+
+_PAGE: Final = "console/exclusion/exclusion.html"
+_ROWS: Final = 16
+
+
+class ExclusionForm(PlaceForm):
+    content_exclusion = forms.CharField(
+        label=_("Excluded paths"),
+        help_text=_(
+            'A repository and a colon, then a pattern a line after a dash; "*" is every repository.'
+            " Comments begin with # and are not kept."
+        ),
+        required=False,
+        max_length=MAX_TEXT_CHARS,
+        widget=forms.Textarea(attrs=AS_TYPED | {"class": "mono", "rows": _ROWS}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    repository: str
+    path: str
+    globs: list[tuple[str, str]]  # repository and pattern of each that excludes it; empty: none
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    form: ExclusionForm
+    replaces: int  # the version that its author has seen
+    tested: Tested | None = None
+
+
+def tabs(request: HttpRequest, member: Member) -> list[Tab]:
+    pages = [("exclusion", gettext("Rules"))]
+    if member.actor.may(Permission.READ_USAGE) or member.actor.may(Permission.READ_OWN_USAGE):
+        pages.append(("exclusion-denials", gettext("Refused lately")))
+    return tabs_of(request, pages)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def exclusion(request: HttpRequest, member: Member) -> HttpResponse:
+    """POST's `step` is `test`, `review`, or `edit` for a draft that comes back from its review."""
+    held = get_policy(actor=member.actor)
+    if request.method == "GET":
+        return _read(request, member, held)
+    member.actor.require(Permission.WRITE_POLICY)
+    if request.POST.get("step") == "edit":
+        draft = read_draft(request.POST)
+        text = write_exclusions(draft.policy.content_exclusion)
+        form = ExclusionForm(initial={"content_exclusion": text})
+        return _shown(request, member, held, Editing(form, draft.replaces))
+    return _written(request, member, held)
+
+
+def _read(request: HttpRequest, member: Member, held: PolicyInForce) -> HttpResponse:
+    """As it is in force; and tried, where the address names a path."""
+    in_force = held.policy.content_exclusion
+    asked = PlaceForm(request.GET)
+    tested = _tested(asked, in_force) if "path" in request.GET and asked.is_valid() else None
+    initial = {"content_exclusion": write_exclusions(in_force)}
+    if tested is not None:
+        initial |= {"repository": tested.repository, "path": tested.path}
+    editing = Editing(ExclusionForm(initial=initial), held.version, tested)
+    return _shown(request, member, held, editing)
+
+
+def _written(request: HttpRequest, member: Member, held: PolicyInForce) -> HttpResponse:
+    replaces = whole_number(request.POST.get("replaces", "")) or held.version
+    form = ExclusionForm(request.POST)
+    wanted = _exclusions(form)
+    if wanted is None:
+        return _shown(request, member, held, Editing(form, replaces), status=400)
+    if request.POST.get("step") == "test":
+        return _shown(request, member, held, Editing(form, replaces, _tested(form, wanted)))
+    seen = held
+    if replaces != held.version:
+        seen = find_version(actor=member.actor, version=replaces)
+    policy = msgspec.structs.replace(seen.policy, content_exclusion=wanted)
+    return show_review(request, member, Draft(policy, replaces, origin="exclusion"))
+
+
+def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
+    """None: the form says why."""
+    if not form.is_valid():
+        return None
+    try:
+        found = read_exclusions(form.cleaned_data["content_exclusion"])
+        check_exclusions(found)
+    except Invalid as error:
+        add_refusal(form, error)
+        return None
+    return found
+
+
+def _tested(form: PlaceForm, exclusion: dict[str, tuple[str, ...]]) -> Tested:
+    repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
+    globs = excluding_globs(exclusion, repository=repository, path=path)
+    return Tested(repository, path, globs)
+
+
+def _shown(
+    request: HttpRequest,
+    member: Member,
+    held: PolicyInForce,
+    editing: Editing,
+    status: int = 200,
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "tabs": tabs(request, member),
+        "held": held,
+        "text": write_exclusions(held.policy.content_exclusion),
+        "form": editing.form,
+        "tested": editing.tested,
+        "replaces": editing.replaces,
+        "may_edit": member.actor.may(Permission.WRITE_POLICY),
+    }
+    return show(
+        request, member, _PAGE, context, part="console/exclusion/_tested.html", status=status
+    )

@@ -1,0 +1,211 @@
+"""Each experiment's variants, what they came to, and how far they are from the control."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.current_member import Member, for_members
+from console.layout.csv_response import csv_answer, csv_refused
+from console.layout.htmx import show
+from console.usage_filters.file_notes import notes_of_figures
+from console.usage_filters.filter_form import Question, read_question
+from console.usage_filters.number_format import count, number, share
+from tenants.usage.reports.confidence_intervals import Estimate
+from tenants.usage.reports.experiments import (
+    MIN_SHOWN,
+    Experiments,
+    ExperimentView,
+    Measured,
+    VariantView,
+    read_experiments,
+)
+from tenants.usage.reports.queries import PERMISSIONS, Kind
+
+_PAGE: Final = "console/experiments/experiments.html"
+_PART: Final = "console/experiments/_experiments.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str  # of Measured
+    title: str | Promise
+    better: str  # more | less
+    is_share: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    title: str
+    value: str
+    interval: str
+    difference: str  # from the control's; "": it is the control, or nothing is known
+    kind: str  # of c-state: good | bad | off
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    url: str
+    is_control: bool
+    is_few: bool
+    is_hidden: bool
+    users: str
+    requests: str
+    shown: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    name: str
+    control: str
+    lines: list[Line]
+
+
+METRICS: Final = (
+    Metric("acceptance", _("Acceptance"), "more", is_share=True),
+    Metric("persistence", _("Left after 30 s"), "more", is_share=True),
+    Metric("first_token_ms", _("First token, inline, mean"), "less", is_share=False),
+)
+
+
+@require_http_methods(["GET"])
+@for_members
+def experiments(request: HttpRequest, member: Member) -> HttpResponse:
+    if not any(map(member.actor.may, PERMISSIONS[Kind.QUALITY])):
+        raise PermissionDenied
+    question = read_question(request, now=timezone.now())
+    is_file = request.GET.get("format") == "csv"
+    if is_file and question.is_wrong:
+        return csv_refused(question.form)
+    found = read_experiments(actor=member.actor, asked=question.asked)
+    if is_file:
+        return _file(question, found)
+    context = {
+        "question": question,
+        "found": found,
+        "cards": [_card(question, each) for each in found.experiments],
+        "metrics": METRICS,
+        "min_shown": MIN_SHOWN,
+        "csv_url": f"?{question.narrowed(format='csv')}",
+    }
+    status = 400 if question.is_wrong else 200
+    return show(request, member, _PAGE, context, part=_PART, status=status)
+
+
+def _card(question: Question, found: ExperimentView) -> Card:
+    return Card(
+        found.name,
+        found.control,
+        [_line(question, found.name, variant) for variant in found.variants],
+    )
+
+
+def _line(question: Question, experiment: str, variant: VariantView) -> Line:
+    row = variant.row
+    full_name = f"{experiment}/{variant.name}" if experiment else variant.name
+    return Line(
+        name=variant.name,
+        url=f"{reverse('console:usage-requests')}?{question.narrowed(variant=full_name)}",
+        is_control=variant.is_control,
+        is_few=variant.is_few,
+        is_hidden=row.counts is None,
+        users="" if row.users is None else count(row.users),
+        requests="" if row.counts is None else count(row.counts.requests),
+        shown="" if row.counts is None else count(row.counts.shown),
+        cells=[_cell(metric, variant) for metric in METRICS],
+    )
+
+
+def _cell(metric: Metric, variant: VariantView) -> Cell:
+    write = share if metric.is_share else _ms
+    value: Estimate | None = getattr(variant.measured, metric.name)
+    apart: Estimate | None = getattr(variant.against_control, metric.name)
+    kind, verdict = _verdict(metric, apart, is_few=variant.is_few)
+    return Cell(
+        title=str(metric.title),
+        value="–" if value is None else write(value.value),
+        interval="" if value is None else _interval(value, write),
+        difference="" if apart is None else _difference(metric, apart),
+        kind=kind,
+        verdict=verdict,
+    )
+
+
+def _verdict(metric: Metric, apart: Estimate | None, *, is_few: bool) -> tuple[str, str]:
+    if apart is None:
+        return "off", ""
+    if is_few and metric.is_share:
+        return "off", gettext("too few to tell")
+    if not apart.leaves_zero_out:
+        return "off", gettext("no difference to be seen")
+    is_better = (apart.value > 0) == (metric.better == "more")
+    return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
+
+
+def _interval(value: Estimate, write: Callable[[float], str]) -> str:
+    return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
+
+
+def _difference(metric: Metric, apart: Estimate) -> str:
+    scale = 100 if metric.is_share else 1
+    low, value, high = (_signed(each * scale) for each in (apart.low, apart.value, apart.high))
+    unit = gettext("points") if metric.is_share else "ms"
+    return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
+        "value": value,
+        "unit": unit,
+        "low": low,
+        "high": high,
+    }
+
+
+def _signed(value: float) -> str:
+    sign = "+" if value > 0 else ("−" if value < 0 else "")
+    return f"{sign}{number(abs(value), 1)}"
+
+
+def _ms(value: float) -> str:
+    return f"{number(value, 1)} ms"
+
+
+def _file(question: Question, found: Experiments) -> HttpResponse:
+    names = [metric.name for metric in METRICS]
+    head = ["experiment", "variant", "control", "users", "requests", "shown"]
+    for name in names:
+        head += [name, f"{name}_low", f"{name}_high"]
+        head += [f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high"]
+    rows = [
+        [*_about(each, variant), *_estimates(variant, names)]
+        for each in found.experiments
+        for variant in each.variants
+    ]
+    return csv_answer("experiments", head, rows, notes=notes_of_figures(question, found))
+
+
+def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int | bool | None]:
+    counts = variant.row.counts
+    numbers = (None, None) if counts is None else (counts.requests, counts.shown)
+    return [experiment.name, variant.name, variant.is_control, variant.row.users, *numbers]
+
+
+def _estimates(variant: VariantView, names: list[str]) -> list[float | None]:
+    both: list[float | None] = []
+    for name in names:
+        for measured in (variant.measured, variant.against_control):
+            both += _three(measured, name)
+    return both
+
+
+def _three(measured: Measured, name: str) -> list[float | None]:
+    value: Estimate | None = getattr(measured, name)
+    return [None] * 3 if value is None else [value.value, value.low, value.high]

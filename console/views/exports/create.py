@@ -1,0 +1,103 @@
+"""Asking for an export."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.date_range_form import DayField, DaysForm
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.toasts import toast
+from console.views.exports.presenters import MEDIA
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
+from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.queries import DefinitionView, list_definitions
+from tenants.compliance.exports.rows import Period
+
+_PAGE: Final = "console/exports/new.html"
+
+
+class NewExport(DaysForm):
+    definition = forms.ChoiceField(label=_("What"))
+    format = forms.ChoiceField(
+        label=_("Format"),
+        choices=[(name, title) for name, title in MEDIA.items() if name != PACK_MEDIA],
+        widget=forms.RadioSelect,
+    )
+    first = DayField(label=_("From"), required=True)
+    last = DayField(label=_("To"), required=True)
+
+    def __init__(self, *args: Any, known: Iterable[DefinitionView], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["definition"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(each.name, gettext(each.title)) for each in known]
+        # A pack has one form: what is chosen there says nothing.
+        self.fields["format"].required = self.data.get("definition") != PACK
+
+    def wish(self) -> Wish:
+        cleaned = self.cleaned_data
+        definition = cleaned["definition"]
+        since = datetime.combine(cleaned["first"], time.min, UTC)
+        try:
+            until = datetime.combine(cleaned["last"], time.min, UTC) + timedelta(days=1)
+        except OverflowError as error:
+            raise Invalid("last", "There is no such day.") from error
+        media = PACK_MEDIA if definition == PACK else cleaned["format"]
+        return Wish(definition, media, Period(since, until))
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.EXPORT)
+def new(request: HttpRequest, member: Member) -> HttpResponse:
+    known = list_definitions(actor=member.actor)
+    if request.method == "GET":
+        return _shown(request, member, NewExport(initial=_initial(request), known=known))
+    form = NewExport(request.POST, known=known)
+    if form.is_valid() and _asked_for(request, member, form):
+        return redirect("console:exports")
+    return _shown(request, member, form, 400)
+
+
+def _asked_for(request: HttpRequest, member: Member, form: NewExport) -> bool:
+    try:
+        request_export(actor=member.actor, wish=form.wish(), now=timezone.now())
+    except Invalid as error:
+        field = {"since": "first", "until": "last"}.get(error.field, error.field)
+        form.add_error(field if field in form.fields else None, told(error))
+        return False
+    except Conflict as error:
+        form.add_error(None, told(error))
+        return False
+    toast(request, gettext("The export is being built. It stays here for a week."))
+    return True
+
+
+def _shown(
+    request: HttpRequest, member: Member, form: NewExport, status: int = 200
+) -> HttpResponse:
+    return show(request, member, _PAGE, {"form": form, "pack": PACK}, status=status)
+
+
+def _initial(request: HttpRequest) -> dict[str, object]:
+    """The month before this one: what is complete. Or what the page that leads here shows."""
+    last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
+    return {
+        "definition": request.GET.get("definition", ""),
+        "format": "csv",
+        "first": request.GET.get("first") or last.replace(day=1),
+        "last": request.GET.get("last") or last,
+    }

@@ -1,0 +1,87 @@
+"""One export: how far it is, its file, its proof."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, cast
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.toasts import toast
+from console.views.exports.presenters import row_of
+from tenants.base.errors import Conflict
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.jobs.operations import cancel_export, give_link
+from tenants.compliance.exports.jobs.queries import find_build, list_definitions
+
+P = ParamSpec("P")
+_View = Callable[Concatenate[HttpRequest, Member, UUID, P], HttpResponse]
+_PAGE: Final = "console/exports/export.html"
+_PART: Final = "console/exports/_export.html"
+
+
+def _in_conflict_told(view: _View[P]) -> _View[P]:
+    """What cannot be now is said on the export's page."""
+
+    @wraps(view)
+    def guarded(
+        request: HttpRequest, member: Member, export_id: UUID, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponse:
+        try:
+            return view(request, member, export_id, *args, **kwargs)
+        except Conflict as error:
+            messages.warning(request, told(error))
+            return redirect("console:exports-export", export_id)
+
+    return cast(_View[P], guarded)
+
+
+@require_GET
+@for_members
+@allowed(Permission.EXPORT)
+def export(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+    build = find_build(actor=member.actor, build_id=export_id)
+    titles = {each.name: gettext(each.title) for each in list_definitions(actor=member.actor)}
+    return show(request, member, _PAGE, {"row": row_of(build, titles)}, part=_PART)
+
+
+@require_GET
+@for_members
+@allowed(Permission.EXPORT)
+@_in_conflict_told
+def proof(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+    found = find_build(actor=member.actor, build_id=export_id)
+    if not found.proof:
+        raise Conflict("There is no proof before it is finished.")
+    response = HttpResponse(found.proof, content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
+    return response
+
+
+@require_POST
+@for_members
+@allowed(Permission.EXPORT)
+@_in_conflict_told
+def fetch(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+    """By a link that is good for some minutes, as programs get it."""
+    link = give_link(actor=member.actor, build_id=export_id, now=timezone.now())
+    return redirect("console:export-file", link.token)
+
+
+@require_POST
+@for_members
+@allowed(Permission.EXPORT)
+@_in_conflict_told
+def cancel(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+    cancel_export(actor=member.actor, build_id=export_id, now=timezone.now())
+    toast(request, gettext("The export is cancelled."))
+    return redirect("console:exports")

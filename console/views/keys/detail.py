@@ -1,0 +1,42 @@
+"""One key: what it is good for, who made it, who holds it, when it was used."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from caret.foundation.ids import LookupId
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.views.keys.presenters import key_line, scope_lines
+from tenants.base.errors import Forbidden, NotFound
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.queries import KeyView, find_key
+from tenants.identity.api_keys.unowned import is_unattended
+
+
+@require_GET
+@for_members
+def key(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
+    found = key_or_404(member, lookup_id)
+    now = timezone.now()
+    context = {
+        "line": key_line(member.actor, found),
+        "scopes": scope_lines(found.scopes),
+        "was_rotated": found.issued_at != found.created_at,
+        "has_old_text": found.previous_ends_at is not None and found.previous_ends_at > now,
+        "is_unattended": is_unattended(actor=member.actor, lookup_id=found.lookup_id, now=now),
+        "target": f"key:{found.lookup_id}",
+        "reads_audit": member.actor.may(Permission.READ_AUDIT),
+    }
+    return show(request, member, "console/keys/key.html", context)
+
+
+def key_or_404(member: Member, lookup_id: str) -> KeyView:
+    """Another tenant's, another's, and none are the same."""
+    try:
+        return find_key(actor=member.actor, lookup_id=LookupId(lookup_id), now=timezone.now())
+    except Forbidden as error:
+        raise PermissionDenied from error
+    except NotFound as error:
+        raise Http404 from error

@@ -1,0 +1,90 @@
+"""What the policy says of keys: how long they may live, and when idle ones are revoked."""
+
+from typing import Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from tenants.base.errors import Invalid, Outdated
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import PolicyInForce, get_policy
+
+_FIELDS: Final = ("max_key_lifetime_days", "revoke_idle_keys_after_days")
+
+
+class RulesForm(forms.Form):
+    max_key_lifetime_days = forms.IntegerField(
+        label=_("A key lives for so many days at most"),
+        required=False,
+        min_value=1,
+        help_text=_("Of keys made or rotated from now on. Empty: as long as anybody likes."),
+    )
+    revoke_idle_keys_after_days = forms.IntegerField(
+        label=_("Revoke a key that nobody has used for so many days"),
+        required=False,
+        min_value=1,
+        help_text=_("Looked at every day. Empty: idle keys stay."),
+    )
+    reason = forms.CharField(
+        label=_("Reason"), max_length=MAX_REASON_CHARS, help_text=_("Kept with the policy.")
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_POLICY)
+@confirmed
+def rules(request: HttpRequest, member: Member) -> HttpResponse:
+    held = get_policy(actor=member.actor)
+    if request.method == "GET":
+        return _shown(request, member, RulesForm(initial=_initial(held)))
+    form = RulesForm(request.POST)
+    if not form.is_valid() or not _set(member, held, form):
+        return _shown(request, member, form, status=400)
+    toast(request, gettext("The rules for keys are in force."))
+    return redirect("console:keys")
+
+
+def _shown(
+    request: HttpRequest, member: Member, form: RulesForm, status: int = 200
+) -> HttpResponse:
+    return show(request, member, "console/keys/rules.html", {"form": form}, status=status)
+
+
+def _initial(held: PolicyInForce) -> dict[str, object]:
+    document = write_policy(held.policy)
+    return {name: document.get(name) for name in _FIELDS} | {"version": held.version}
+
+
+def _set(member: Member, held: PolicyInForce, form: RulesForm) -> bool:
+    """False: the form says why."""
+    document = write_policy(held.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
+    try:
+        set_policy(
+            actor=member.actor,
+            document=document,
+            reason=form.cleaned_data["reason"],
+            now=timezone.now(),
+            replaces=form.cleaned_data["version"],
+        )
+    except Outdated:
+        text = gettext("Somebody has changed the policy meanwhile. Load the page anew.")
+        form.add_error(None, text)
+    except Invalid as error:
+        form.add_error(error.field if error.field in form.fields else None, told(error))
+    return form.is_valid()

@@ -1,0 +1,155 @@
+"""The list of keys: all of the tenant's, or one's own."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from caret.contracts.api_key import KeyKind
+from console.current_member import Member, for_members
+from console.layout.csv_response import Gathered, csv_answer, csv_refused, first_rows, notes_of
+from console.layout.htmx import show
+from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, key_line, key_lines
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.queries import KeyState, KeyView
+from tenants.identity.api_keys.scopes import stored
+from tenants.identity.api_keys.search import (
+    Concern,
+    KeyCounts,
+    KeyOrder,
+    WantedKeys,
+    count_keys,
+    find_keys,
+)
+from tenants.security.authorization.actor import Actor
+
+_PAGE_ROWS: Final = 25
+_PLAYGROUND: Final = "playground"
+_NEWEST: Final = Sorting(KeyOrder.CREATED, is_descending=True)
+_TITLES: Final = {
+    KeyOrder.NAME: _("Key"),
+    KeyOrder.CREATED: _("Created"),
+    KeyOrder.EXPIRES: _("Expires"),
+    KeyOrder.LAST_USED: _("Last used"),
+}
+
+
+class FindKeys(forms.Form):
+    q = forms.CharField(label=_("Search"), max_length=100, required=False, widget=forms.TextInput(
+        {"type": "search", "placeholder": _("Name, owner or cpk_…")}
+    ))  # fmt: skip
+    kind = forms.ChoiceField(
+        label=_("Kind"),
+        required=False,
+        choices=[("", _("All")), *KIND_NAMES.items(), (_PLAYGROUND, _("Playground"))],
+    )
+    state = forms.ChoiceField(
+        label=_("State"), required=False, choices=[("", _("All")), *STATE_NAMES.items()]
+    )
+
+
+class _LookForm(forms.Form):
+    """What the tabs choose."""
+
+    look = forms.ChoiceField(choices=[(each.value, "") for each in Concern], required=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    title: str
+    url: str
+    is_here: bool
+
+
+@require_GET
+@for_members
+def keys(request: HttpRequest, member: Member) -> HttpResponse:
+    actor, now = member.actor, timezone.now()
+    form, look = FindKeys(request.GET), _LookForm(request.GET)
+    is_file = request.GET.get("as") == "csv"
+    if is_file and not (form.is_valid() and look.is_valid()):
+        return csv_refused(form, look)
+    sorting = read_sorting(request, _NEWEST)
+    wanted = _wanted(form, look, sorting)
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[KeyView]:
+        return find_keys(actor=actor, wanted=wanted, limit=limit, cursor=cursor, now=now)
+
+    try:
+        if is_file:
+            return _file(actor, first_rows(page_after))
+        page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
+        counts = count_keys(actor=actor, now=now)
+    except Forbidden as error:
+        raise PermissionDenied from error
+    except Invalid as error:
+        raise Http404 from error
+    context = {
+        "form": form,
+        "lines": key_lines(actor, page.rows),
+        "headings": headings(request, sorting, _TITLES),
+        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
+        "file_url": with_query(request, **{"as": "csv"}),
+        "is_narrowed": bool(request.GET),
+        "concern": wanted.concern,
+        "counts": counts,
+        "tabs": _tabs(request, wanted.concern, counts),
+        "sees_all": actor.may(Permission.READ_KEYS),
+        "can_create": actor.may(Permission.CREATE_KEYS),
+    }
+    return show(request, member, "console/keys/keys.html", context, part="console/keys/_rows.html")
+
+
+def _wanted(form: FindKeys, look: _LookForm, sorting: Sorting[KeyOrder]) -> WantedKeys:
+    """What cannot be read is passed over: a link may be older than we are."""
+    form.is_valid()
+    look.is_valid()
+    kind, state = form.cleaned_data.get("kind"), form.cleaned_data.get("state")
+    concern = look.cleaned_data.get("look")
+    return WantedKeys(
+        text=form.cleaned_data.get("q", ""),
+        kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
+        state=KeyState(state) if state else None,
+        concern=Concern(concern) if concern else None,
+        of_playground=kind == _PLAYGROUND,
+        order=sorting.order,
+        is_descending=sorting.is_descending,
+    )
+
+
+def _tabs(request: HttpRequest, here: Concern | None, counts: KeyCounts) -> list[Tab]:
+    named = {
+        None: (gettext("All"), counts.listed),
+        Concern.IDLE: (gettext("Idle"), counts.idle),
+        Concern.UNATTENDED: (gettext("Unattended"), counts.unattended),
+        Concern.LEAKED: (gettext("Leaked"), counts.leaked),
+    }
+    return [
+        Tab(f"{title} {number}", with_query(request, look=concern), concern is here)
+        for concern, (title, number) in named.items()
+    ]
+
+
+def _file(actor: Actor, listed: Gathered[KeyView]) -> HttpResponse:
+    header = (
+        *("key", "name", "kind", "owner", "state", "created_at", "expires_at"),
+        *("last_used_at", "revoked_at", "scopes", "networks"),
+    )
+    rows = [
+        (
+            *(key_line(actor, key).prefix, key.name, key.kind, key.owner_email, key.state),
+            *(key.created_at, key.expires_at, key.last_used_at, key.revoked_at),
+            *(" ".join(stored(key.scopes)), " ".join(key.networks)),
+        )
+        for key in listed.rows
+    ]
+    return csv_answer("keys", header, rows, notes=notes_of(listed))

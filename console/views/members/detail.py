@@ -1,0 +1,192 @@
+"""One member: what he may do, his teams, keys and consent; another role; his leaving."""
+
+import uuid
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from caret.foundation.ids import UserId
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import way_to_confirm
+from console.layout.toasts import toast
+from console.views.keys.presenters import key_lines
+from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Permission, Role
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.identity.api_keys.queries import FirstKeys
+from tenants.identity.api_keys.search import WantedKeys, find_keys
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.members.directory import described
+from tenants.identity.members.queries import MemberRow, find_member
+from tenants.privacy.consent.queries import get_consent_of
+from tenants.security.authorization.actor import Actor
+
+_MAX_KEYS: Final = 10
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(label=_("Role"), widget=forms.RadioSelect)
+    reason = forms.CharField(
+        label=_("Reason"),
+        required=False,
+        max_length=MAX_REASON_CHARS,
+        help_text=_("Kept in the audit trail."),
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, choices: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        role = self.fields["role"]
+        assert isinstance(role, forms.ChoiceField)
+        role.choices = choices
+
+
+@require_GET
+@for_members
+def one(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
+    actor = member.actor
+    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    [row] = described(actor.tenant_id, [found])
+    context = {
+        "row": row,
+        "name": row.name or row.email,
+        "role_name": ROLE_NAMES[row.role],
+        "role_lead": ROLE_LEADS[row.role],
+        "ways": way_names(row.signs_in_by),
+        "key_lines": _key_lines(actor, row.user_id),
+        "consent": get_consent_of(actor=actor, user_id=row.user_id)
+        if actor.may(Permission.READ_CONSENT)
+        else None,
+        "is_oneself": row.user_id == actor.user_id,
+        "can_change": _can_change(actor, found),
+        "can_remove": _can_remove(actor, found),
+        "reads_layers": actor.may(Permission.READ_LAYERS),
+        "reads_audit": actor.may(Permission.READ_AUDIT),
+        "exports_subjects": actor.may(Permission.EXPORT_SUBJECTS),
+    }
+    return show(request, member, "console/members/member.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_MEMBERS)
+def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
+    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    if not _can_change(member.actor, found):
+        raise PermissionDenied
+    if (way := way_to_confirm(request, member)) is not None:
+        return way
+    choices = role_choices(member.actor)
+    if request.method == "GET":
+        form = RoleForm(choices=choices, initial={"role": found.role.value})
+        return _role_page(request, member, found, form)
+    form = RoleForm(_said(request), choices=choices)
+    if not form.is_valid() or not _changed(request, member, found, form):
+        return _role_page(request, member, found, form, status=400)
+    return redirect("console:members-member", user_id=user_id)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
+    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    if not _can_remove(member.actor, found):
+        raise PermissionDenied
+    if (way := way_to_confirm(request, member)) is not None:
+        return way
+    context: dict[str, Any] = {
+        "found": found,
+        "name": found.name or found.email,
+        "is_oneself": found.user_id == member.actor.user_id,
+        "max_reason_chars": MAX_REASON_CHARS,
+    }
+    if request.method == "GET":
+        return show(request, member, "console/members/remove.html", context)
+    reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
+    try:
+        left = remove_member(
+            actor=member.actor, user_id=found.user_id, reason=reason, now=timezone.now()
+        )
+    except Conflict as error:
+        context["error"] = told(error)
+        return show(request, member, "console/members/remove.html", context, status=400)
+    text = gettext("%(name)s is a member no more. Their keys are refused within a second.")
+    toast(request, text % {"name": context["name"]})
+    _tell_left(request, left)
+    return redirect("console:overview" if context["is_oneself"] else "console:members")
+
+
+def _said(request: HttpRequest) -> Any:
+    """The form; or what a button that undoes a change says in its address."""
+    return {"role": request.GET["to"]} if "to" in request.GET else request.POST
+
+
+def _changed(request: HttpRequest, member: Member, found: MemberRow, form: RoleForm) -> bool:
+    """False: the form says why."""
+    try:
+        changed = change_role(
+            actor=member.actor,
+            user_id=found.user_id,
+            role=Role(form.cleaned_data["role"]),
+            reason=form.cleaned_data["reason"],
+            now=timezone.now(),
+        )
+    except (Conflict, Forbidden, Invalid) as error:
+        form.add_error("role", told(error))
+        return False
+    text = gettext("%(name)s is %(role)s now.")
+    names = {"name": found.name or found.email, "role": ROLE_NAMES[changed.member.role]}
+    back = reverse("console:members-role", args=[found.user_id])
+    toast(request, text % names, undo_url=f"{back}?to={found.role}")
+    _tell_left(request, changed.left_keys)
+    return True
+
+
+def _tell_left(request: HttpRequest, left: FirstKeys) -> None:
+    if left.total:
+        text = ngettext(
+            "%(num)d key goes on that the member was shown. See the unattended keys.",
+            "%(num)d keys go on that the member was shown. See the unattended keys.",
+            left.total,
+        )
+        messages.warning(request, text % {"num": left.total})
+
+
+def _key_lines(actor: Actor, user_id: UserId) -> Any:
+    if not actor.may(Permission.READ_KEYS):
+        return []
+    wanted = WantedKeys(owner_id=user_id)
+    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_KEYS, cursor=None, now=timezone.now())
+    return key_lines(actor, page.rows)
+
+
+def _can_change(actor: Actor, found: MemberRow) -> bool:
+    if found.role is Role.OWNER and not actor.may(Permission.WRITE_OWNERS):
+        return False
+    return actor.may(Permission.WRITE_MEMBERS)
+
+
+def _can_remove(actor: Actor, found: MemberRow) -> bool:
+    if found.user_id == actor.user_id:
+        return not actor.is_closing
+    return _can_change(actor, found)
+
+
+def _role_page(
+    request: HttpRequest, member: Member, found: MemberRow, form: RoleForm, status: int = 200
+) -> HttpResponse:
+    context = {"form": form, "found": found, "name": found.name or found.email}
+    return show(request, member, "console/members/role.html", context, status=status)

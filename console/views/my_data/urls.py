@@ -1,0 +1,12 @@
+"""Addresses of the pages about oneself."""
+
+from django.urls import URLPattern, path
+
+from console.views.my_data import detail
+
+urlpatterns: list[URLPattern] = [
+    path("account/data", detail.own, name="own"),
+    path("account/data/bundle", detail.bundle, name="own-bundle"),
+    path("account/data/consent/<kind>", detail.agree, name="own-agree"),
+    path("account/data/consent/<kind>/withdraw", detail.withdraw, name="own-withdraw"),
+]

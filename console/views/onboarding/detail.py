@@ -1,0 +1,84 @@
+"""The page of first steps, which somebody may put away."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from console.current_member import Member, for_members
+from console.editor_settings import PLACEHOLDER, settings_with
+from console.layout.htmx import show
+from console.layout.toasts import toast
+from console.views.onboarding.steps import steps_for
+
+# Kept in the browser, as preferences are: it says nothing of who somebody is.
+PUT_AWAY_COOKIE: Final = "caret-start"
+_YEAR_S: Final = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    title: str
+    url: str
+    is_here: bool
+
+
+@require_GET
+@for_members
+def start(request: HttpRequest, member: Member) -> HttpResponse:
+    steps = steps_for(member.actor)
+    if not steps:
+        raise PermissionDenied
+    editors = settings_with(PLACEHOLDER)
+    asked = request.GET.get("editor", "")
+    chosen = next((editor for editor in editors if editor.code == asked), editors[0])
+    address = reverse("console:start")
+    context = {
+        "steps": steps,
+        "num_done": sum(step.is_done for step in steps),
+        "tabs": [
+            Tab(editor.name, f"{address}?editor={editor.code}#settings", editor is chosen)
+            for editor in editors
+        ],
+        "chosen": chosen,
+        "gateway_url": settings.GATEWAY_URL,
+        "is_put_away": is_put_away(request),
+    }
+    response = show(request, member, "console/start/start.html", context)
+    if all(step.is_done for step in steps):
+        _keep_away(response)
+    return response
+
+
+@require_POST
+@for_members
+def put_away(request: HttpRequest, member: Member) -> HttpResponse:
+    response = redirect("console:overview")
+    _keep_away(response)
+    text = gettext("First steps are no longer shown on the overview.")
+    toast(request, text, undo_url=reverse("console:start-bring-back"))
+    return response
+
+
+@require_POST
+@for_members
+def bring_back(request: HttpRequest, member: Member) -> HttpResponse:
+    response = redirect("console:overview")
+    response.delete_cookie(PUT_AWAY_COOKIE, samesite="Lax")
+    return response
+
+
+def _keep_away(response: HttpResponse) -> None:
+    response.set_cookie(
+        PUT_AWAY_COOKIE, "1", max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=True
+    )
+
+
+def is_put_away(request: HttpRequest) -> bool:
+    return request.COOKIES.get(PUT_AWAY_COOKIE) == "1"

@@ -1,0 +1,11 @@
+"""Addresses of first steps."""
+
+from django.urls import URLPattern, path
+
+from console.views.onboarding import detail
+
+urlpatterns: list[URLPattern] = [
+    path("start", detail.start, name="start"),
+    path("start/put-away", detail.put_away, name="start-put-away"),
+    path("start/bring-back", detail.bring_back, name="start-bring-back"),
+]

@@ -1,0 +1,200 @@
+"""The five figures, in their order: first token, cancellation, cache, acceptance, engines' load."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import Mode
+from console.usage_filters.filter_form import Question
+from console.usage_filters.number_format import (
+    Change,
+    change,
+    count,
+    milliseconds,
+    one_decimal,
+    share,
+)
+from tenants.usage.reports.counters import Counts, Source
+from tenants.usage.reports.latency import Speed, Speeds
+from tenants.usage.reports.metric_definitions import acceptance, cancellation, ratio
+from tenants.usage.reports.overview import Overview
+
+MODES: Final[dict[Mode, str | Promise]] = {
+    Mode.INLINE: _("Inline"),
+    Mode.FIM: _("Fill in the middle"),
+    Mode.BLOCK: _("Block"),
+    Mode.DOCSTRING: _("Docstring"),
+    Mode.CHAT: _("Chat"),
+}
+SOURCES: Final[dict[Source, str | Promise]] = {
+    Source.SERVER: _("Observed by the server"),
+    Source.CLIENT: _("Reported by the client"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    label: str
+    value: str  # "": there is none
+    change: Change | None
+    definition: str
+    source: str
+    url: str  # of the rows behind it
+    tone: str = ""  # good | bad | ""
+    beside: str = ""  # what it is to be compared with
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedLine:
+    name: str
+    completed: str
+    p50: str
+    p99: str
+    target: str
+    is_kept: bool
+    change: Change | None
+    url: str
+
+
+def figures(question: Question, found: Overview) -> list[Figure]:
+    assert found.total.counts is not None
+    shown = [_first_token(question, found.speeds), _cancelled(question, found)]
+    shown.append(_cached(question, found))
+    if found.quality is not None:
+        shown.append(_accepted(question, found))
+    return [*shown, _load(question, found.speeds)]
+
+
+def speed_lines(question: Question, found: Overview) -> list[SpeedLine]:
+    if found.speeds is None:
+        return []
+    now, before = found.speeds.now, found.speeds.before
+    return [_speed_line(question, now[mode], before.get(mode)) for mode in MODES if mode in now]
+
+
+def _speed_line(question: Question, speed: Speed, before: Speed | None) -> SpeedLine:
+    return SpeedLine(
+        name=str(MODES[speed.mode]),
+        completed=count(speed.completed),
+        p50="" if speed.p50_ms is None else milliseconds(speed.p50_ms),
+        p99="" if speed.p99_ms is None else milliseconds(speed.p99_ms),
+        target=milliseconds(speed.target_ms),
+        is_kept=speed.is_kept,
+        change=change(speed.p99_ms, None if before is None else before.p99_ms, better="less"),
+        url=_requests(question, mode=speed.mode.value, order="slow"),
+    )
+
+
+def _first_token(question: Question, speeds: Speeds | None) -> Figure:
+    inline = None if speeds is None else speeds.now.get(Mode.INLINE)
+    before = None if speeds is None else speeds.before.get(Mode.INLINE)
+    p99_ms = inline.p99_ms if inline else None
+    return Figure(
+        label=gettext("First token, p99, inline"),
+        value="" if p99_ms is None else milliseconds(p99_ms),
+        change=change(p99_ms, before.p99_ms if before else None, better="less"),
+        definition=gettext(
+            "From the request's arrival at the gateway to the first text sent, at the 99th"
+            " percentile of completed requests."
+        ),
+        source=str(SOURCES[Source.SERVER]),
+        url=_requests(question, mode=Mode.INLINE.value, order="slow"),
+        tone="" if inline is None or p99_ms is None else ("good" if inline.is_kept else "bad"),
+        beside="" if inline is None else _target(inline),
+    )
+
+
+def _target(speed: Speed) -> str:
+    return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
+
+
+def _cancelled(question: Question, found: Overview) -> Figure:
+    return _share(
+        gettext("Cancellation"),
+        (_of(cancellation, found.total.counts), _of(cancellation, found.before.counts)),
+        better="less",
+        definition=gettext("Requests that the client took back or superseded, of all requests."),
+        source=Source.SERVER,
+        url=_requests(question, ended="taken_back"),
+    )
+
+
+def _cached(question: Question, found: Overview) -> Figure:
+    return _share(
+        gettext("Prefix-cache hits"),
+        (_of(cached, found.total.counts), _of(cached, found.before.counts)),
+        better="more",
+        definition=gettext(
+            "Prompt tokens that the engine had cached, of those of requests whose engine told."
+        ),
+        source=Source.SERVER,
+        url=f"{reverse('console:cache')}?{question.query}",
+    )
+
+
+def _accepted(question: Question, found: Overview) -> Figure:
+    assert found.quality is not None
+    assert found.quality_before is not None
+    return _share(
+        gettext("Acceptance"),
+        (_of(acceptance, found.quality.counts), _of(acceptance, found.quality_before.counts)),
+        better="more",
+        definition=gettext("Suggestions accepted, as a whole or in parts, of those shown."),
+        source=Source.CLIENT,
+        url=f"{reverse('console:usage-quality')}?{question.query}",
+    )
+
+
+def _load(question: Question, speeds: Speeds | None) -> Figure:
+    load = None if speeds is None else speeds.load
+    return Figure(
+        label=gettext("Engine load"),
+        value="" if load is None else one_decimal(load),
+        change=change(load, None if speeds is None else speeds.load_before, better="less"),
+        definition=gettext(
+            "Requests of the same gateway, of all tenants, that were at a replica when one more"
+            " came there, on average."
+        ),
+        source=str(SOURCES[Source.SERVER]),
+        url=_requests(question, order="busy"),
+    )
+
+
+def cached(counts: Counts) -> float | None:
+    return ratio(counts.cached_tokens, counts.told_prompt_tokens)
+
+
+def _of(metric: object, counts: Counts | None) -> float | None:
+    if counts is None:
+        return None
+    assert callable(metric)
+    value: float | None = metric(counts)
+    return value
+
+
+def _share(
+    label: str,
+    values: tuple[float | None, float | None],
+    *,
+    better: str,
+    definition: str,
+    source: Source,
+    url: str,
+) -> Figure:
+    now, before = values
+    return Figure(
+        label=label,
+        value="" if now is None else share(now),
+        change=change(now, before, is_share=True, better=better),
+        definition=definition,
+        source=str(SOURCES[source]),
+        url=url,
+    )
+
+
+def _requests(question: Question, **more: str) -> str:
+    return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"

@@ -1,0 +1,76 @@
+"""Where the requests come from: the largest languages, editors and models."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from console.usage_filters.display_names import named
+from console.usage_filters.filter_form import Question
+from console.usage_filters.number_format import count, share
+from tenants.usage.reports.metric_definitions import acceptance
+from tenants.usage.reports.overview import Overview
+from tenants.usage.reports.queries import GroupBy, Row
+
+_SHOWN: Final = 5
+_TITLES: Final[dict[GroupBy, str | Promise]] = {
+    GroupBy.LANGUAGE: _("Languages"),
+    GroupBy.EDITOR: _("Editors"),
+    GroupBy.MODEL: _("Models"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopLine:
+    name: str
+    url: str  # the same page, of it alone
+    requests: int
+    requests_text: str
+    acceptance: str  # "": nobody told, or the reader may not see it
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    title: str
+    lines: list[TopLine]
+    most: int  # requests of the first
+    num_more: int
+    num_hidden: int  # too small to be shown
+    url: str  # all of them
+
+
+def tops(question: Question, found: Overview) -> list[Top]:
+    return [_top(question, found, group_by) for group_by in _TITLES]
+
+
+def _top(question: Question, found: Overview, group_by: GroupBy) -> Top:
+    rows = found.by[group_by]
+    shown = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
+    lines = [_line(question, found, group_by, row) for row in shown[:_SHOWN]]
+    return Top(
+        title=str(_TITLES[group_by]),
+        lines=lines,
+        most=max((line.requests for line in lines), default=1),
+        num_more=max(0, len(shown) - _SHOWN),
+        num_hidden=len(rows) - len(shown),
+        url=f"{reverse('console:usage')}?{question.narrowed(by=group_by.value)}",
+    )
+
+
+def _line(question: Question, found: Overview, group_by: GroupBy, row: Row) -> TopLine:
+    assert row.counts is not None
+    taken = acceptance(row.counts) if found.quality is not None else None
+    return TopLine(
+        name=named(group_by.value, row.label) or gettext("not known"),
+        url=f"?{question.narrowed(**{group_by.value: row.key})}",
+        requests=row.counts.requests,
+        requests_text=count(row.counts.requests),
+        acceptance="" if taken is None else share(taken),
+    )
+
+
+def _requests(row: Row) -> int:
+    return row.counts.requests if row.counts else 0

@@ -1,0 +1,61 @@
+"""Signing in by a passkey alone.
+
+Not for people whom an identity provider lets in: they would come in by a passkey after their
+company has let them go.
+"""
+
+from typing import Final
+
+import redis
+from allauth.account.models import Login
+from allauth.mfa.webauthn.internal.auth import begin_authentication
+from allauth.mfa.webauthn.internal.flows import perform_passwordless_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_http_methods
+
+from console.current_member import client_address
+from console.sign_in.next_page import next_page
+from console.sign_in.passkey_forms import SignInByPasskey
+from console.throttling import count_request_of_network
+from console.views.sign_in import UNAVAILABLE, sign_in_page, throttled_page
+from tenants.identity.sso.queries import provider_for
+
+BY_PROVIDER_ONLY: Final = gettext_noop(
+    "Your company has you sign in by its identity provider: use it."
+)
+
+
+@require_http_methods(["GET", "POST"])
+def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
+    """The sign-in page's button leads here, and then what the browser has answered."""
+    target = next_page(request)
+    if request.user.is_authenticated:
+        return redirect(target)
+    if request.method == "GET":
+        return redirect("console:sign-in")
+    try:
+        throttled = count_request_of_network(address=client_address(request))
+    except redis.RedisError:
+        return sign_in_page(request, target, UNAVAILABLE, 503)
+    if throttled is not None:
+        return throttled_page(request, target, throttled)
+    return _answered(request, target) if "credential" in request.POST else _asked(request, target)
+
+
+def _asked(request: HttpRequest, target: str, message: str = "", status: int = 200) -> HttpResponse:
+    context = {"question": begin_authentication(), "next": target, "message": message}
+    return render(request, "console/passkey.html", context, status=status)
+
+
+def _answered(request: HttpRequest, target: str) -> HttpResponse:
+    form = SignInByPasskey(data=request.POST)
+    if not form.is_valid():
+        return _asked(request, target, form.errors["credential"][0], 400)
+    passkey = form.cleaned_data["credential"]
+    if provider_for(passkey.user.email) is not None:
+        return sign_in_page(request, target, BY_PROVIDER_ONLY, 403)
+    login = Login(user=passkey.user, redirect_url=target, email_verification="none")
+    response: HttpResponse = perform_passwordless_login(request, passkey, login)
+    return response

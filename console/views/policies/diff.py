@@ -1,0 +1,75 @@
+"""Two policies side by side, and one as a page shows it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from caret.contracts.policy import TenantPolicy
+from console.views.policies.presenters import FIELDS, SECTIONS, Field
+from tenants.policy.access_explanation import NamedLayer
+from tenants.policy.three_way_merge import changed_fields
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A field, as it is."""
+
+    name: str
+    title: str
+    meaning: str
+    lines: list[str]
+    decided_by: list[NamedLayer]  # empty: the tenant's policy
+
+
+@dataclass(frozen=True, slots=True)
+class ValueGroup:
+    title: str
+    values: list[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A field, as it was and will be."""
+
+    title: str
+    removed: list[str]
+    added: list[str]
+    kept: list[str]
+
+
+def values_of(
+    policy: TenantPolicy, decided_by: Mapping[str, list[NamedLayer]] | None = None
+) -> list[ValueGroup]:
+    by = decided_by or {}
+    return [
+        ValueGroup(
+            str(section.title),
+            [_value(policy, field, by.get(field.name, [])) for field in section.fields],
+        )
+        for section in SECTIONS
+    ]
+
+
+def changes_between(before: TenantPolicy, after: TenantPolicy) -> list[Change]:
+    changed = set(changed_fields(before, after))
+    return [
+        change_of(str(field.title), field.lines(before), field.lines(after))
+        for field in FIELDS.values()
+        if field.name in changed
+    ]
+
+
+def change_of(title: str, before: list[str], after: list[str]) -> Change:
+    return Change(
+        title,
+        removed=[line for line in before if line not in after],
+        added=[line for line in after if line not in before],
+        kept=[line for line in after if line in before],
+    )
+
+
+def titles_of(names: Iterable[str]) -> list[str]:
+    return [str(FIELDS[name].title) for name in names]
+
+
+def _value(policy: TenantPolicy, field: Field, decided_by: list[NamedLayer]) -> Value:
+    return Value(field.name, str(field.title), str(field.meaning), field.lines(policy), decided_by)

@@ -1,0 +1,109 @@
+"""What holds for somebody, and why a path is or is not sent for him."""
+
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from caret.contracts.policy import Mode
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.views.policies.detail import tabs
+from console.views.policies.diff import values_of
+from console.views.policies.form_fields import add_refusal
+from console.views.policies.place_form import AS_TYPED, PlaceForm
+from console.views.policies.presenters import FIELDS, MODES
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.access_explanation import Explanation, Question
+from tenants.policy.dry_run import effective_for, explain_for
+from tenants.policy.effective_policy import Effective
+from tenants.security.authorization.actor import Actor
+
+_MAX_EMAIL_CHARS: Final = 254
+
+
+class WhoForm(forms.Form):
+    """Nobody: oneself."""
+
+    user_email = forms.CharField(
+        label=_("Member's e-mail address"),
+        required=False,
+        max_length=_MAX_EMAIL_CHARS,
+        widget=forms.EmailInput(attrs=AS_TYPED),
+    )
+
+
+class AboutForm(PlaceForm, WhoForm):
+    mode = forms.ChoiceField(label=_("What is asked for"), choices=list(MODES.items()))
+
+
+@require_GET
+@for_members
+@allowed(Permission.READ_POLICY)
+def effective(request: HttpRequest, member: Member) -> HttpResponse:
+    form = WhoForm(request.GET)
+    found = _effective(member.actor, form) if form.is_valid() else None
+    context: dict[str, Any] = {
+        **_asking(request, member, form),
+        "found": found,
+        "who": form.cleaned_data.get("user_email") or member.email,
+        "groups": [] if found is None else values_of(found.policy, found.decided_by),
+    }
+    return show(
+        request,
+        member,
+        "console/policies/effective.html",
+        context,
+        part="console/policies/_effective.html",
+        status=400 if form.errors else 200,
+    )
+
+
+@require_GET
+@for_members
+@allowed(Permission.READ_POLICY)
+def explain(request: HttpRequest, member: Member) -> HttpResponse:
+    is_asked = "path" in request.GET
+    form = AboutForm(request.GET if is_asked else None, initial={"mode": Mode.INLINE.value})
+    found = _explanation(member.actor, form) if is_asked and form.is_valid() else None
+    context: dict[str, Any] = {
+        **_asking(request, member, form),
+        "found": found,
+        "who": (form.cleaned_data.get("user_email") if is_asked else "") or member.email,
+        "field_titles": {name: str(field.title) for name, field in FIELDS.items()},
+    }
+    return show(
+        request,
+        member,
+        "console/policies/explain.html",
+        context,
+        part="console/policies/_explained.html",
+        status=400 if form.errors else 200,
+    )
+
+
+def _asking(request: HttpRequest, member: Member, form: forms.Form) -> dict[str, Any]:
+    asks_of_others = member.actor.may(Permission.READ_LAYERS)
+    return {"tabs": tabs(request, member), "form": form, "asks_of_others": asks_of_others}
+
+
+def _effective(actor: Actor, form: WhoForm) -> Effective | None:
+    try:
+        return effective_for(actor=actor, email=form.cleaned_data["user_email"] or None)
+    except Invalid as error:
+        add_refusal(form, error)
+        return None
+
+
+def _explanation(actor: Actor, form: AboutForm) -> Explanation | None:
+    asked = form.cleaned_data
+    question = Question(Mode(asked["mode"]), asked["repository"], asked["path"])
+    try:
+        return explain_for(actor=actor, email=asked["user_email"] or None, question=question)
+    except Invalid as error:
+        add_refusal(form, error)
+        return None

@@ -1,0 +1,107 @@
+"""Fields that forms of policies and of layers have in common, and their values as JSON."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django import forms
+
+from caret.contracts.policy import RateLimit
+from console.error_messages import told
+from tenants.base.errors import Invalid
+from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
+
+ALL: Final = "all"
+ONLY: Final = "only"
+# Bounds what a field takes before anything is checked; policies have bounds of their own.
+MAX_TEXT_CHARS: Final = 64_000
+_ROWS: Final = 4
+_MAX_DIGITS: Final = 9
+
+
+def lines_field(label: Any, hint: Any = "", *, rows: int = _ROWS) -> forms.CharField:
+    """One name or pattern a line."""
+    attributes = {"class": "mono", "rows": rows, "spellcheck": "false", "autocapitalize": "off"}
+    return forms.CharField(
+        label=label,
+        help_text=hint,
+        required=False,
+        max_length=MAX_TEXT_CHARS,
+        widget=forms.Textarea(attrs=attributes),
+    )
+
+
+def which_field(label: Any, every: Any, some: Any) -> forms.ChoiceField:
+    return forms.ChoiceField(
+        label=label, choices=[(ALL, every), (ONLY, some)], widget=forms.RadioSelect
+    )
+
+
+def number_field(label: Any, most: int, hint: Any = "", *, least: int = 1) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label, help_text=hint, required=False, min_value=least, max_value=most
+    )
+
+
+def per_minute_field(label: Any) -> forms.IntegerField:
+    return number_field(label, MAX_PER_MINUTE)
+
+
+def burst_field(label: Any) -> forms.IntegerField:
+    return number_field(label, MAX_BURST)
+
+
+def days_field(label: Any, hint: Any = "") -> forms.IntegerField:
+    return number_field(label, MAX_KEY_DAYS, hint)
+
+
+def yes_field(label: Any, hint: Any = "") -> forms.BooleanField:
+    return forms.BooleanField(label=label, help_text=hint, required=False)
+
+
+def whole_number(text: str) -> int | None:
+    """As a page of ours writes one; None: this is none."""
+    is_one = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    return int(text) if is_one else None
+
+
+def lines_of(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def text_of(names: Iterable[str] | None) -> str:
+    return "\n".join(sorted(names or ()))
+
+
+def names_of(cleaned: Mapping[str, Any], name: str) -> list[str] | None:
+    """None: all."""
+    return lines_of(cleaned[name]) if cleaned[f"{name}_which"] == ONLY else None
+
+
+def initial_names(name: str, names: frozenset[str] | None) -> dict[str, str]:
+    return {f"{name}_which": ALL if names is None else ONLY, name: text_of(names)}
+
+
+def initial_rate(name: str, rate: RateLimit | None) -> dict[str, int | None]:
+    return {
+        f"{name}_per_minute": None if rate is None else rate.per_minute,
+        f"{name}_burst": None if rate is None else rate.burst,
+    }
+
+
+def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
+    """None: no limit. Raises Invalid for half of one."""
+    per_minute, burst = cleaned[f"{name}_per_minute"], cleaned[f"{name}_burst"]
+    if per_minute is None and burst is None:
+        return None
+    for half, value in (("per_minute", per_minute), ("burst", burst)):
+        if value is None:
+            raise Invalid(f"{name}.{half}", "Write both numbers, or neither.")
+    return {"per_minute": per_minute, "burst": burst}
+
+
+def add_refusal(form: forms.Form, error: Invalid) -> None:
+    """Beside its field, where the form has it; `limits.user.burst` is its `limits_user_burst`."""
+    name = error.field.replace(".", "_")
+    while name and name not in form.fields:
+        name = name.rpartition("_")[0]
+    form.add_error(name or None, told(error))

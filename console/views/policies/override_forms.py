@@ -1,0 +1,122 @@
+"""What is said of a team or a user, as fields of a form, and back."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import PolicyLayer
+from console.views.policies.form_fields import (
+    ALL,
+    ONLY,
+    burst_field,
+    days_field,
+    initial_names,
+    initial_rate,
+    lines_field,
+    names_of,
+    per_minute_field,
+    rate_of,
+    which_field,
+    yes_field,
+)
+from console.views.policies.forms import FieldGroup
+from console.views.policies.presenters import FEATURES
+from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.overrides.document import read_layer
+
+_EXCLUSION_ROWS: Final = 6
+
+
+class LayerForm(forms.Form):
+    features_which = which_field(_("Features"), _("All that the tenant has"), _("Only these"))
+    features = forms.MultipleChoiceField(
+        label=_("Features that stay on"),
+        choices=list(FEATURES.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    models_which = which_field(_("Models"), _("All that the tenant has"), _("Only these"))
+    models = lines_field(_("Names of models"), _("One a line."))
+    regions_which = which_field(_("Regions"), _("All that the tenant has"), _("Only these"))
+    regions = lines_field(_("Names of regions"), _("One a line."))
+    content_exclusion = lines_field(
+        _("Excluded content"),
+        _("Besides the tenant's: a repository and a colon, then a pattern a line after a dash."),
+        rows=_EXCLUSION_ROWS,
+    )
+    withholds_secrets = yes_field(_("Withhold secrets"))
+    withholds_public_code = yes_field(_("Withhold public code"))
+    user_limit_per_minute = per_minute_field(_("Each user: requests a minute"))
+    user_limit_burst = burst_field(_("Each user: requests at once"))
+    key_limit_per_minute = per_minute_field(_("Each key: requests a minute"))
+    key_limit_burst = burst_field(_("Each key: requests at once"))
+    max_key_lifetime_days = days_field(_("Days for which a new key may be good"))
+    requires_second_factor = yes_field(_("Require a second factor"))
+
+
+def groups_of(form: LayerForm) -> Iterator[FieldGroup]:
+    for title, rows in _GROUPS:
+        yield FieldGroup(str(title), "", [[form[name] for name in row] for row in rows])
+
+
+def initial_of(layer: PolicyLayer) -> dict[str, Any]:
+    features = FEATURES if layer.features is None else layer.features
+    return {
+        **{name: getattr(layer, name) for name in _AS_THEY_ARE},
+        "features_which": ALL if layer.features is None else ONLY,
+        "features": [str(feature) for feature in features],
+        "content_exclusion": write_exclusions(layer.content_exclusion),
+        **initial_names("models", layer.models),
+        **initial_names("regions", layer.regions),
+        **initial_rate("user_limit", layer.user_limit),
+        **initial_rate("key_limit", layer.key_limit),
+    }
+
+
+def layer_of(cleaned: dict[str, Any]) -> PolicyLayer:
+    """Raises Invalid."""
+    document = {
+        **{name: cleaned[name] for name in _AS_THEY_ARE},
+        "features": cleaned["features"] if cleaned["features_which"] == ONLY else None,
+        "content_exclusion": read_exclusions(cleaned["content_exclusion"]),
+        "models": names_of(cleaned, "models"),
+        "regions": names_of(cleaned, "regions"),
+        "user_limit": rate_of(cleaned, "user_limit"),
+        "key_limit": rate_of(cleaned, "key_limit"),
+    }
+    return read_layer(document)
+
+
+_AS_THEY_ARE: Final = (
+    "withholds_secrets",
+    "withholds_public_code",
+    "max_key_lifetime_days",
+    "requires_second_factor",
+)
+_GROUPS: Final = (
+    (
+        _("What may be asked for"),
+        (
+            ("features_which",),
+            ("features",),
+            ("models_which",),
+            ("models",),
+            ("regions_which",),
+            ("regions",),
+        ),
+    ),
+    (
+        _("What is not sent, and what is withheld"),
+        (("content_exclusion",), ("withholds_secrets",), ("withholds_public_code",)),
+    ),
+    (
+        _("Limits"),
+        (
+            ("user_limit_per_minute", "user_limit_burst"),
+            ("key_limit_per_minute", "key_limit_burst"),
+        ),
+    ),
+    (_("Keys and sign-in"), (("max_key_lifetime_days",), ("requires_second_factor",))),
+)

@@ -1,0 +1,51 @@
+"""What is said of a team or a user, in words: only what is said."""
+
+from django.utils.translation import gettext
+
+from caret.contracts.policy import PolicyLayer
+from console.views.policies.diff import Change, change_of
+from console.views.policies.presenters import (
+    days_or_none,
+    exclusion_lines,
+    feature_lines,
+    names_or_all,
+    rate_line,
+)
+
+
+def layer_lines(layer: PolicyLayer) -> dict[str, list[str]]:
+    """By title; what is not said is not there."""
+    features = None if layer.features is None else feature_lines(layer.features)
+    lines = {
+        gettext("Features that stay on"): features,
+        gettext("Models"): None if layer.models is None else names_or_all(layer.models),
+        gettext("Regions"): None if layer.regions is None else names_or_all(layer.regions),
+        gettext("Excluded content"): exclusion_lines(layer.content_exclusion),
+        gettext("Withheld"): _withheld(layer),
+        gettext("Rates"): _rates(layer),
+        gettext("Lifetime of keys"): _lifetime(layer.max_key_lifetime_days),
+        gettext("Second factor"): [gettext("Required")] if layer.requires_second_factor else None,
+    }
+    return {title: said for title, said in lines.items() if said}
+
+
+def layer_changes(before: PolicyLayer, after: PolicyLayer) -> list[Change]:
+    old, new = layer_lines(before), layer_lines(after)
+    titles = dict.fromkeys([*old, *new])
+    pairs = [(title, old.get(title, []), new.get(title, [])) for title in titles]
+    return [change_of(*pair) for pair in pairs if pair[1] != pair[2]]
+
+
+def _withheld(layer: PolicyLayer) -> list[str]:
+    secrets = [gettext("Secrets")] if layer.withholds_secrets else []
+    public = [gettext("Public code")] if layer.withholds_public_code else []
+    return secrets + public
+
+
+def _rates(layer: PolicyLayer) -> list[str]:
+    rates = ((gettext("Each user"), layer.user_limit), (gettext("Each key"), layer.key_limit))
+    return [rate_line(whose, rate) for whose, rate in rates if rate is not None]
+
+
+def _lifetime(days: int | None) -> list[str] | None:
+    return None if days is None else days_or_none(days, "")

@@ -1,0 +1,65 @@
+"""The lists of privacy as files."""
+
+from django.http import HttpResponse
+
+from console.layout.csv_response import Gathered, csv_answer, notes_of
+from tenants.compliance.data_subjects.queries import ErasureView
+from tenants.identity.members.queries import MemberRow
+from tenants.privacy.consent.consent import NO_CONSENT
+from tenants.privacy.consent.queries import ContentErasure, Receipt, consents_of
+from tenants.security.authorization.actor import Actor
+
+
+def members_file(actor: Actor, found: Gathered[MemberRow]) -> HttpResponse:
+    consents = consents_of(actor=actor, user_ids=[row.user_id for row in found.rows])
+    rows = [
+        (row.email, row.name, given.telemetry, given.training, row.created_at)
+        for row in found.rows
+        for given in (consents.get(row.user_id, NO_CONSENT),)
+    ]
+    return csv_answer(
+        "consent",
+        ("email", "name", "telemetry", "training", "member_since"),
+        rows,
+        notes=notes_of(found),
+    )
+
+
+def receipts_file(found: Gathered[Receipt]) -> HttpResponse:
+    header = ("user", "kind", "answer", "wording", "wording_sha256", "said_by", "created_at")
+    rows = [
+        (
+            *(row.user_email or row.user_id, row.kind, row.is_given, row.wording),
+            *(row.wording_sha256, row.actor_email, row.created_at),
+        )
+        for row in found.rows
+    ]
+    return csv_answer("receipts", header, rows, notes=notes_of(found))
+
+
+def withdrawals_file(found: Gathered[ContentErasure]) -> HttpResponse:
+    header = ("user", "reason", "items", "bytes", "keys", "unreadable_since", "gone_at")
+    rows = [
+        (
+            *(row.user_email or row.user_id, row.reason, row.num_items, row.num_bytes),
+            *(row.num_keys, row.requested_at, row.finished_at),
+        )
+        for row in found.rows
+    ]
+    return csv_answer("withdrawals", header, rows, notes=notes_of(found))
+
+
+def erasures_file(found: Gathered[ErasureView]) -> HttpResponse:
+    rows = [
+        (
+            "" if row.user_id is None else str(row.user_id),
+            *(row.reason, sum(row.rows.values()), row.requested_at, row.finished_at),
+        )
+        for row in found.rows
+    ]
+    return csv_answer(
+        "erasures",
+        ("user", "reason", "rows", "demanded_at", "erased_at"),
+        rows,
+        notes=notes_of(found),
+    )

@@ -1,0 +1,149 @@
+"""Somebody asks what is held of him, or that it goes."""
+
+from typing import IO, Final, cast
+from uuid import UUID
+
+import redis
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from caret.foundation.ids import UserId
+from console.api.data_subjects import BOUNDS
+from console.api.temp_file_response import made_file
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.views.members.presenters import ROLE_NAMES
+from console.views.policies.review import ReasonForm
+from console.views.privacy.list import tabs
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.permissions import Permission, Role
+from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.queries import find_subject_of
+
+_MAX_EMAIL_CHARS: Final = 254
+
+
+class PersonForm(forms.Form):
+    email = forms.CharField(
+        label=_("E-mail address, or id"),
+        help_text=_("Of who is or was a member."),
+        max_length=_MAX_EMAIL_CHARS,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+
+class ErasureForm(ReasonForm):
+    typed = forms.CharField(
+        label=_("The e-mail address, once more"),
+        help_text=_("So that nobody else is erased."),
+        max_length=_MAX_EMAIL_CHARS,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    field_order = ("typed", "reason")
+
+
+@require_GET
+@for_members
+def people(request: HttpRequest, member: Member) -> HttpResponse:
+    may = member.actor.may
+    if not may(Permission.EXPORT_SUBJECTS):
+        member.actor.require(Permission.ERASE_SUBJECTS)
+    form = PersonForm(request.GET if "email" in request.GET else None)
+    if form.is_bound and form.is_valid():
+        try:
+            found = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
+        except NotFound as error:
+            form.add_error("email", told(error))
+        else:
+            return redirect("console:privacy-person", found.user_id)
+    context = {"tabs": tabs(request, member), "form": form}
+    status = 400 if form.errors else 200
+    return show(request, member, "console/privacy/people.html", context, status=status)
+
+
+@require_GET
+@for_members
+def person(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
+    return _shown(request, member, user_id, ReasonForm())
+
+
+@require_POST
+@for_members
+@allowed(Permission.EXPORT_SUBJECTS)
+@confirmed
+def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return _shown(request, member, user_id, form, status=400)
+    actor = member.actor
+    asked = Asked(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+
+    def write(out: IO[bytes]) -> None:
+        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
+
+    name = f"caret-data-subject-{user_id}.zip"
+    try:
+        # Streamed: what is between us and the browser takes either kind.
+        return cast(
+            HttpResponse, made_file(request, write, name=name, content_type="application/zip")
+        )
+    except Conflict as error:
+        messages.error(request, told(error))
+    except (redis.RedisError, OSError):
+        messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
+    return redirect("console:privacy-person", user_id)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.ERASE_SUBJECTS)
+@confirmed
+def erase(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
+    found = find_subject_of(actor=member.actor, text=str(user_id))
+    form = ErasureForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        if form.cleaned_data["typed"].lower() != found.email:
+            form.add_error("typed", gettext("This is another address."))
+        elif _is_demanded(member, found.user_id, form):
+            said = gettext("Being erased: keys are destroyed, all else goes within minutes.")
+            toast(request, said)
+            return redirect("console:privacy-erasures")
+    context = {"found": found, "form": form}
+    status = 400 if form.errors else 200
+    return show(request, member, "console/privacy/erase.html", context, status=status)
+
+
+def _is_demanded(member: Member, user_id: UserId, form: ErasureForm) -> bool:
+    """False: the form says why."""
+    demand = Demand(user_id, form.cleaned_data["reason"])
+    try:
+        demand_erasure(actor=member.actor, demand=demand, now=timezone.now())
+    except (Conflict, Invalid) as error:
+        form.add_error(None, told(error))
+        return False
+    return True
+
+
+def _shown(
+    request: HttpRequest, member: Member, user_id: UUID, form: ReasonForm, status: int = 200
+) -> HttpResponse:
+    found = find_subject_of(actor=member.actor, text=str(user_id))
+    context = {
+        "found": found,
+        "role_name": ROLE_NAMES[Role(found.role)],
+        "form": form,
+        "may_export": member.actor.may(Permission.EXPORT_SUBJECTS),
+        "may_erase": member.actor.may(Permission.ERASE_SUBJECTS),
+    }
+    return show(request, member, "console/privacy/person.html", context, status=status)

@@ -1,0 +1,100 @@
+"""What the tenant lets its users agree to: the first of the two keys, by way of a review."""
+
+from typing import Any
+
+import msgspec
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.contracts.policy import Telemetry, TenantPolicy
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.views.policies.form_fields import add_refusal, number_field, whole_number, yes_field
+from console.views.policies.policy_draft import Draft, read_draft
+from console.views.policies.review import shown as show_review
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.document import MAX_RETENTION_DAYS, read_policy, write_policy
+from tenants.policy.queries import find_version, get_policy
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, require_current, wording
+
+
+class AllowanceForm(forms.Form):
+    telemetry = yes_field(
+        _("Users may agree that content of their completions is kept"),
+        _("Off: every user's agreement ends, and all that was kept is erased."),
+    )
+    retention_days = number_field(
+        _("Days for which it is kept"), MAX_RETENTION_DAYS, _("Then it is erased.")
+    )
+    training = yes_field(
+        _("Users may also agree that it trains models"), _("They are asked separately.")
+    )
+    wording = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        lacks_days = "retention_days" in cleaned and not cleaned["retention_days"]
+        if cleaned.get("telemetry") and lacks_days:
+            self.add_error("retention_days", _("Say for how many days."))
+        return cleaned
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_POLICY)
+def allowance(request: HttpRequest, member: Member) -> HttpResponse:
+    if request.method == "GET":
+        held = get_policy(actor=member.actor)
+        return _shown(request, member, AllowanceForm(initial=_initial(held.policy)), held.version)
+    if request.POST.get("step") == "edit":
+        draft = read_draft(request.POST)
+        return _shown(
+            request, member, AllowanceForm(initial=_initial(draft.policy)), draft.replaces
+        )
+    return _reviewed(request, member)
+
+
+def _reviewed(request: HttpRequest, member: Member) -> HttpResponse:
+    replaces = whole_number(request.POST.get("replaces", "")) or 0
+    seen = find_version(actor=member.actor, version=replaces)
+    form = AllowanceForm(request.POST)
+    if form.is_valid():
+        try:
+            policy = _policy(form.cleaned_data, seen.policy)
+        except Invalid as error:
+            add_refusal(form, error)
+        else:
+            return show_review(request, member, Draft(policy, replaces, origin="privacy"))
+    return _shown(request, member, form, replaces, status=400)
+
+
+def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
+    """Raises Invalid, also for a wording that is not the one in force any more."""
+    telemetry = None
+    if cleaned["telemetry"]:
+        require_current("telemetry.wording", asked=cleaned["wording"], current=TENANT_WORDING)
+        telemetry = Telemetry(TENANT_WORDING, cleaned["retention_days"], cleaned["training"])
+    return read_policy(write_policy(msgspec.structs.replace(seen, telemetry=telemetry)))
+
+
+def _initial(policy: TenantPolicy) -> dict[str, Any]:
+    default = Telemetry(TENANT_WORDING, TERMS[DataClass.CONTENT].default_days)
+    telemetry = policy.telemetry or default
+    return {
+        "telemetry": policy.telemetry is not None,
+        "retention_days": telemetry.retention_days,
+        "training": telemetry.training,
+        "wording": TENANT_WORDING,
+    }
+
+
+def _shown(
+    request: HttpRequest, member: Member, form: AllowanceForm, replaces: int, status: int = 200
+) -> HttpResponse:
+    context = {"form": form, "replaces": replaces, "wording": wording(TENANT_WORDING)}
+    return show(request, member, "console/privacy/allowance.html", context, status=status)

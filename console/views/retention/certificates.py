@@ -1,0 +1,199 @@
+"""Purges and the certificates that they leave; and whether a document is as it was signed."""
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from caret.foundation.crypto.signing import BadSignature
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
+from console.layout.htmx import show
+from console.layout.pagination import turning, wants_file
+from console.layout.permission_required import allowed
+from console.views.retention.list import tabs
+from console.views.verification_result import Verdict, facts_of
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.data_subjects.verification import verify_bundle
+from tenants.policy.data_classes import TERMS
+from tenants.privacy.retention.queries import (
+    CertificateView,
+    RunView,
+    find_certificate,
+    list_certificates,
+    list_runs,
+)
+from tenants.privacy.retention.verification import verify_certificate
+
+_ROWS: Final = 25
+# A request has so many at most; the rest is what a form puts around a file.
+_MAX_FILE_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
+_ZIP: Final = b"PK\x03\x04"
+
+
+class FileForm(forms.Form):
+    document = forms.FileField(
+        label=_("Certificate or bundle"),
+        help_text=_(
+            "A certificate of deletion (.json), or a bundle about a person (.zip), of 1 MB at most."
+            " Larger ones are verified offline."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A certificate, as a list shows it."""
+
+    id: UUID
+    number: int
+    created_at: Any
+    title: str  # of what went
+    method: str
+
+
+@require_GET
+@for_members
+def runs(request: HttpRequest, member: Member) -> HttpResponse:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[RunView]:
+        return list_runs(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _runs_file(first_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
+    context = {
+        "tabs": tabs(request),
+        "rows": [(gettext(TERMS[row.data_class].title), row) for row in page.rows],
+        "turning": turning(request, page, has_file=True),
+    }
+    return show(request, member, "console/retention/runs.html", context)
+
+
+@require_GET
+@for_members
+def certificates(request: HttpRequest, member: Member) -> HttpResponse:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[CertificateView]:
+        return list_certificates(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _certificates_file(first_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
+    context = {
+        "tabs": tabs(request),
+        "rows": [_certified(row) for row in page.rows],
+        "turning": turning(request, page, has_file=True),
+    }
+    return show(request, member, "console/retention/certificates.html", context)
+
+
+@require_GET
+@for_members
+def certificate(request: HttpRequest, member: Member, certificate_id: UUID) -> HttpResponse:
+    found = find_certificate(actor=member.actor, certificate_id=certificate_id)
+    context = {"row": _certified(found), "verdict": _of_certificate(found.document.encode())}
+    return show(request, member, "console/retention/certificate.html", context)
+
+
+@require_GET
+@for_members
+def certificate_file(request: HttpRequest, member: Member, certificate_id: UUID) -> HttpResponse:
+    found = find_certificate(actor=member.actor, certificate_id=certificate_id)
+    response = HttpResponse(found.document, content_type="application/json")
+    name = f"caret-deletion-certificate-{found.number}.json"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.READ_RETENTION)
+def verify(request: HttpRequest, member: Member) -> HttpResponse:
+    """By the public keys alone, as anybody does it offline; nothing is kept of the file."""
+    is_sent = request.method == "POST"
+    form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
+    verdict = _verdict(form) if is_sent and form.is_valid() else None
+    context = {"tabs": tabs(request), "form": form, "verdict": verdict}
+    status = 400 if form.errors else 200
+    return show(request, member, "console/retention/verify.html", context, status=status)
+
+
+def _verdict(form: FileForm) -> Verdict | None:
+    """None: the form says why there is none."""
+    file: UploadedFile[bytes] = form.cleaned_data["document"]
+    if (file.size or 0) > _MAX_FILE_BYTES:
+        form.add_error("document", gettext("This file is too large: verify it offline."))
+        return None
+    content = file.read()
+    return _of_bundle(content) if content.startswith(_ZIP) else _of_certificate(content)
+
+
+def _of_certificate(content: bytes) -> Verdict:
+    kind = gettext("Certificate of deletion")
+    try:
+        document = verify_certificate(content, signing_keys().public_keys())
+    except BadSignature as error:
+        return Verdict(kind, [], told(error))
+    return Verdict(kind, facts_of(document))
+
+
+def _of_bundle(content: bytes) -> Verdict:
+    kind = gettext("Bundle about a person")
+    try:
+        manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
+    except BadSignature as error:
+        return Verdict(kind, [], told(error))
+    return Verdict(kind, facts_of(manifest))
+
+
+def _runs_file(found: Gathered[RunView]) -> HttpResponse:
+    header = (
+        *("class", "began_at", "finished_at", "days"),
+        *("before", "created", "deleted", "after", "on_hold"),
+    )
+    rows = [
+        (
+            *(row.data_class, row.began_at, row.finished_at, row.days),
+            *(row.opening, row.created, row.deleted, row.closing, row.held),
+        )
+        for row in found.rows
+    ]
+    return csv_answer("purges", header, rows, notes=notes_of(found))
+
+
+def _certificates_file(found: Gathered[CertificateView]) -> HttpResponse:
+    shown = map(_certified, found.rows)
+    rows = [(row.number, row.title, row.method, row.created_at, str(row.id)) for row in shown]
+    return csv_answer(
+        "certificates",
+        ("number", "what", "method", "created_at", "id"),
+        rows,
+        notes=notes_of(found),
+    )
+
+
+def _certified(found: CertificateView) -> Certified:
+    document = json.loads(found.document)
+    name = str(document.get("data_class", ""))
+    titles = {each.value: gettext(terms.title) for each, terms in TERMS.items()} | {
+        "data_subject": gettext("A person"),
+        "tenant": gettext("All of the tenant"),
+    }
+    return Certified(
+        found.id,
+        found.number,
+        found.created_at,
+        titles.get(name, name),
+        gettext(document.get("method", "")),
+    )

@@ -1,0 +1,187 @@
+"""Legal holds: what they name is not purged until they are released."""
+
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from caret.foundation.ids import UserId
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
+from console.layout.htmx import show
+from console.layout.pagination import turning, wants_file
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.views.policies.form_fields import add_refusal
+from console.views.policies.review import ReasonForm
+from console.views.retention.list import tabs
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.compliance.data_subjects.queries import find_person
+from tenants.identity.members.queries import emails_of
+from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
+from tenants.privacy.retention.queries import HoldView, find_hold, list_holds
+
+_ROWS: Final = 25
+_MAX_EMAIL_CHARS: Final = 254
+_DAY: Final = {"type": "date"}
+
+
+class HoldForm(ReasonForm):
+    name = forms.CharField(
+        label=_("Name of the matter"),
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    user_email = forms.CharField(
+        label=_("Member's e-mail address"),
+        help_text=_("Of one person, who may have left. Empty: everybody's data."),
+        required=False,
+        max_length=_MAX_EMAIL_CHARS,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+    since = forms.DateField(
+        label=_("Data from"), required=False, widget=forms.DateInput(attrs=_DAY)
+    )
+    until = forms.DateField(
+        label=_("Data to, this day included"),
+        required=False,
+        widget=forms.DateInput(attrs=_DAY),
+    )
+    field_order = ("name", "user_email", "since", "until", "reason")
+
+
+@require_GET
+@for_members
+def holds(request: HttpRequest, member: Member) -> HttpResponse:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[HoldView]:
+        return list_holds(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _file(member, first_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
+    emails = _emails(member, page.rows)
+    context = {
+        "tabs": tabs(request),
+        "rows": [(row, _whose(row, emails)) for row in page.rows],
+        "turning": turning(request, page, has_file=True),
+        "may_edit": member.actor.may(Permission.WRITE_HOLDS),
+    }
+    return show(request, member, "console/retention/holds.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_HOLDS)
+def place(request: HttpRequest, member: Member) -> HttpResponse:
+    form = HoldForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            place_hold(actor=member.actor, new=_new(form), now=timezone.now())
+        except Invalid as error:
+            add_refusal(form, error)
+        else:
+            toast(request, gettext("The hold is in force: nothing that it names is purged."))
+            return redirect("console:retention-holds")
+    status = 400 if form.errors else 200
+    return show(request, member, "console/retention/new_hold.html", {"form": form}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_HOLDS)
+@confirmed
+def release(request: HttpRequest, member: Member, hold_id: UUID) -> HttpResponse:
+    """What is due goes with the next purge."""
+    hold = find_hold(actor=member.actor, hold_id=hold_id)
+    form = ReasonForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            reason = form.cleaned_data["reason"]
+            release_hold(actor=member.actor, hold_id=hold_id, reason=reason, now=timezone.now())
+        except NotFound as error:
+            raise Http404 from error
+        except (Conflict, Invalid) as error:
+            form.add_error(None, told(error))
+        else:
+            toast(request, gettext("The hold is released. The next purge acts on it."))
+            return redirect("console:retention-holds")
+    context: dict[str, Any] = {
+        "form": form,
+        "hold": hold,
+        "whose": _whose(hold, _emails(member, [hold])),
+    }
+    status = 400 if form.errors else 200
+    return show(request, member, "console/retention/release_hold.html", context, status=status)
+
+
+def _new(form: HoldForm) -> NewHold:
+    """Raises Invalid."""
+    asked = form.cleaned_data
+    return NewHold(
+        name=asked["name"],
+        reason=asked["reason"],
+        user_id=_user_id(asked["user_email"]),
+        since=_begin_of(asked["since"]),
+        until=None if asked["until"] is None else _begin_of(_next(asked["until"])),
+    )
+
+
+def _user_id(email: str) -> UUID | None:
+    """None: everybody. Whoever is no member is told alike, known elsewhere or not. Raises
+    Invalid."""
+    if not email:
+        return None
+    try:
+        return UUID(find_person(email))
+    except NotFound as error:
+        raise Invalid("user_id", "This user is no member of the tenant.") from error
+
+
+def _next(day: date) -> date:
+    try:
+        return day + timedelta(days=1)
+    except OverflowError as error:
+        raise Invalid("until", "There is no such day.") from error
+
+
+def _begin_of(day: date | None) -> datetime | None:
+    """In the reader's time zone."""
+    return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
+
+
+def _emails(member: Member, rows: list[HoldView]) -> dict[str, str]:
+    if not member.actor.may(Permission.READ_MEMBERS):
+        return {}
+    user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
+    found = emails_of(actor=member.actor, user_ids=user_ids)
+    return {str(user_id): email for user_id, email in found.items()}
+
+
+def _whose(row: HoldView, emails: dict[str, str]) -> str:
+    if row.user_id is None:
+        return gettext("Everybody's")
+    return emails.get(str(row.user_id), str(row.user_id))
+
+
+def _file(member: Member, found: Gathered[HoldView]) -> HttpResponse:
+    emails = _emails(member, found.rows)
+    header = ("matter", "reason", "whose", "since", "until", "placed_at", "released_at")
+    rows = [
+        (
+            *(row.name, row.reason, _whose(row, emails)),
+            *(row.since, row.until, row.created_at, row.released_at),
+        )
+        for row in found.rows
+    ]
+    return csv_answer("holds", header, rows, notes=notes_of(found))

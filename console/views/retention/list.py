@@ -1,0 +1,182 @@
+"""Each class of data: why and for how long it is kept, and what another number would delete."""
+
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from console.current_member import Member, for_members
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.tabs import Tab, tabs_of
+from console.layout.toasts import toast
+from console.usage_filters.number_format import count
+from console.views.policies.form_fields import add_refusal
+from console.views.policies.review import ReasonForm
+from console.views.policies.system_reasons import reason_of_undoing
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.data_classes import TERMS, DataClass, Terms
+from tenants.privacy.retention.operations import set_rule, undo_rule
+from tenants.privacy.retention.queries import find_rule, list_standings, preview
+
+_PAGE: Final = "console/retention/class.html"
+
+
+class DaysForm(forms.Form):
+    days = forms.IntegerField(label=_("Days"))
+
+    def __init__(self, terms: Terms, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["days"] = forms.IntegerField(
+            label=_("Days for which it is kept"),
+            help_text=gettext("From %(least)s to %(most)s.")
+            % {"least": count(terms.min_days), "most": count(terms.max_days)},
+            min_value=terms.min_days,
+            max_value=terms.max_days,
+        )
+
+
+class SaveForm(ReasonForm):
+    replaces = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+def tabs(request: HttpRequest) -> list[Tab]:
+    return tabs_of(
+        request,
+        [
+            ("retention", gettext("By class")),
+            ("retention-holds", gettext("Legal holds")),
+            ("retention-runs", gettext("Purges")),
+            ("retention-certificates", gettext("Certificates")),
+            ("retention-verify", gettext("Verify")),
+        ],
+    )
+
+
+@require_GET
+@for_members
+def classes(request: HttpRequest, member: Member) -> HttpResponse:
+    now = timezone.now()
+    rows = list_standings(actor=member.actor, now=now)
+    context = {
+        "tabs": tabs(request),
+        "rows": rows,
+        "overdue": sum(row.overdue for row in rows),
+        "may_edit": member.actor.may(Permission.WRITE_RETENTION),
+        "now": now,
+    }
+    return show(request, member, "console/retention/classes.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_RETENTION)
+@confirmed
+def edit(request: HttpRequest, member: Member, data_class: str) -> HttpResponse:
+    """GET with `days` counts what they would delete; POST saves them."""
+    which = _class_of(data_class)
+    if request.method == "POST":
+        return _saved(request, member, which)
+    form = DaysForm(TERMS[which], request.GET if "days" in request.GET else None)
+    return _shown(request, member, which, form, None)
+
+
+def _saved(request: HttpRequest, member: Member, which: DataClass) -> HttpResponse:
+    form, save = DaysForm(TERMS[which], request.POST), SaveForm(request.POST)
+    if not (form.is_valid() and save.is_valid()):
+        return _shown(request, member, which, form, save, status=400)
+    try:
+        rule = set_rule(
+            actor=member.actor,
+            data_class=which,
+            days=form.cleaned_data["days"],
+            reason=save.cleaned_data["reason"],
+            replaces=save.cleaned_data["replaces"],
+            now=timezone.now(),
+        )
+    except Conflict:
+        said = gettext("Somebody else has changed this meanwhile: look at what is in force above.")
+        save.add_error(None, said)
+        return _shown(request, member, which, form, save, status=409)
+    except Invalid as error:
+        add_refusal(save, error)
+        return _shown(request, member, which, form, save, status=400)
+    said = gettext("%(title)s are kept for %(days)s days. The next purge acts on it.")
+    toast(
+        request,
+        said % {"title": gettext(TERMS[which].title), "days": form.cleaned_data["days"]},
+        undo_url=reverse("console:retention-undo", args=[which.value, rule.version]),
+    )
+    return redirect("console:retention")
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_RETENTION)
+@confirmed
+def undo(request: HttpRequest, member: Member, data_class: str, version: int) -> HttpResponse:
+    which = _class_of(data_class)
+    try:
+        rule = undo_rule(
+            actor=member.actor,
+            data_class=which,
+            version=version,
+            reason=reason_of_undoing(version),
+            now=timezone.now(),
+        )
+    except (Conflict, Invalid):
+        said = gettext("Somebody has changed these days since: nothing was undone.")
+        messages.error(request, said)
+    else:
+        said = gettext("%(title)s are kept for %(days)s days again.")
+        toast(request, said % {"title": gettext(TERMS[which].title), "days": rule.days})
+    return redirect("console:retention")
+
+
+def _shown(
+    request: HttpRequest,
+    member: Member,
+    which: DataClass,
+    form: DaysForm,
+    save: SaveForm | None,
+    status: int = 200,
+) -> HttpResponse:
+    """Each time by the version in force now: a second saving replaces what it has shown."""
+    now = timezone.now()
+    rule = find_rule(actor=member.actor, data_class=which)
+    days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None
+    found = None
+    if days is not None:
+        found = preview(actor=member.actor, data_class=which, days=days, now=now)
+    initial = {"reason": "" if save is None else save.data.get("reason", "")}
+    context = {
+        "terms": TERMS[which],
+        "rule": rule,
+        "form": form if form.is_bound else DaysForm(TERMS[which], initial={"days": rule.days}),
+        "save": save if save is not None else SaveForm(initial=initial),
+        "replaces": rule.version or 0,
+        "preview": found,
+        "days": days,
+    }
+    if form.errors:
+        status = 400
+    return show(request, member, _PAGE, context, status=status)
+
+
+def _class_of(text: str) -> DataClass:
+    try:
+        found = DataClass(text)
+    except ValueError as error:
+        raise Http404 from error
+    if not TERMS[found].is_overridable:
+        raise Http404
+    return found

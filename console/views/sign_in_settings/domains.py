@@ -1,0 +1,88 @@
+"""Claiming a domain, having it verified by the DNS, giving it up."""
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from caret.foundation.concurrency.bulkhead import NoPlace
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.outbound_limit import OUTWARD
+from console.sign_in.session_exemption import spared_session
+from console.views.sign_in_settings.presenters import DomainForm, access_page
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.queries import find_domain
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_ACCESS)
+def claim(request: HttpRequest, member: Member) -> HttpResponse:
+    form = DomainForm(request.POST)
+    if not form.is_valid():
+        return access_page(request, member, status=400, domain_form=form)
+    try:
+        made = claim_domain(
+            actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
+        )
+    except (Conflict, Invalid) as error:
+        form.add_error("domain", told(error))
+        return access_page(request, member, status=400, domain_form=form)
+    text = gettext("%(name)s is claimed. Put its TXT record into the DNS, then verify it.")
+    toast(request, text % {"name": made.name})
+    return redirect("console:access")
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_ACCESS)
+@confirmed
+def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
+    actor = member.actor
+    try:
+        with (
+            OUTWARD.taken(actor.tenant_id),
+            spared_session(request, actor.tenant_id, member.email) as session,
+        ):
+            found = verify_domain(
+                actor=actor,
+                domain_id=domain_id,
+                resolve=txt_records,
+                now=timezone.now(),
+                spared_session=session,
+            )
+    except Conflict as error:
+        messages.error(request, told(error))
+    except NoPlace:
+        messages.error(request, gettext("Too much is being asked of others now. Try again."))
+    else:
+        toast(request, gettext("%(name)s is verified.") % {"name": found.name})
+    return redirect("console:access")
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_ACCESS)
+@confirmed
+def give_up(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
+    found = find_domain(actor=member.actor, domain_id=domain_id)
+    if request.method == "GET":
+        return show(request, member, "console/access/give_up.html", {"domain": found})
+    with spared_session(request, member.actor.tenant_id, member.email) as session:
+        give_up_domain(
+            actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session
+        )
+    toast(request, gettext("%(name)s is given up.") % {"name": found.name})
+    return redirect("console:access")

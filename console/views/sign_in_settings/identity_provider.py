@@ -1,0 +1,151 @@
+"""Setting the identity provider, by OpenID Connect or SAML, and dropping it."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.foundation.concurrency.bulkhead import NoPlace
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.outbound_limit import OUTWARD
+from console.sign_in.session_exemption import spared_session
+from console.views.sign_in_settings.presenters import ours
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import (
+    Described,
+    NewProvider,
+    remove_provider,
+    set_provider,
+    set_saml_provider,
+)
+from tenants.identity.sso.queries import get_rules
+
+_MAX_CHARS: Final = 200
+_MAX_URL_CHARS: Final = 500
+_MAX_METADATA_CHARS: Final = 200_000
+
+
+class OpenIdForm(forms.Form):
+    issuer = forms.CharField(
+        label=_("Issuer"),
+        max_length=_MAX_URL_CHARS,
+        widget=forms.URLInput({"placeholder": "https://login.example.com"}),
+        help_text=_("Below it stands /.well-known/openid-configuration."),
+    )
+    client_id = forms.CharField(label=_("Client id"), max_length=_MAX_CHARS)
+    client_secret = forms.CharField(
+        label=_("Client secret"),
+        max_length=_MAX_CHARS,
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+        help_text=_("Kept sealed, and never shown again."),
+    )
+
+
+class SamlForm(forms.Form):
+    metadata_url = forms.CharField(
+        label=_("Address of the metadata"),
+        required=False,
+        max_length=_MAX_URL_CHARS,
+        widget=forms.URLInput({"placeholder": "https://login.example.com/saml.xml"}),
+        help_text=_("Fetched now, and never again."),
+    )
+    metadata = forms.CharField(
+        label=_("Or the metadata themselves"),
+        required=False,
+        max_length=_MAX_METADATA_CHARS,
+        widget=forms.Textarea({"rows": 6, "class": "mono", "placeholder": "<EntityDescriptor …"}),
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_ACCESS)
+@confirmed
+def open_id(request: HttpRequest, member: Member) -> HttpResponse:
+    form = OpenIdForm(request.POST or None)
+
+    def put(session: str | None) -> None:
+        new = NewProvider(**form.cleaned_data)
+        set_provider(actor=member.actor, new=new, now=timezone.now(), spared_session=session)
+
+    return _answer(request, member, form, put)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_ACCESS)
+@confirmed
+def saml(request: HttpRequest, member: Member) -> HttpResponse:
+    form = SamlForm(request.POST or None)
+
+    def fetch(url: str) -> str:
+        with OUTWARD.taken(member.actor.tenant_id):
+            return fetch_metadata(url)
+
+    def put(session: str | None) -> None:
+        texts = form.cleaned_data
+        described = Described(texts["metadata"] or None, texts["metadata_url"] or None, fetch)
+        set_saml_provider(
+            actor=member.actor, described=described, now=timezone.now(), spared_session=session
+        )
+
+    return _answer(request, member, form, put)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_ACCESS)
+@confirmed
+def remove(request: HttpRequest, member: Member) -> HttpResponse:
+    if request.method == "GET":
+        context = {"rules": get_rules(actor=member.actor)}
+        return show(request, member, "console/access/remove_provider.html", context)
+    with spared_session(request, member.actor.tenant_id, member.email) as session:
+        remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)
+    toast(request, gettext("The identity provider is dropped. Passwords work again."))
+    return redirect("console:access")
+
+
+def _answer(
+    request: HttpRequest, member: Member, form: forms.Form, put: Callable[[str | None], None]
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "form": form,
+        "ours": ours(member),
+        "is_saml": isinstance(form, SamlForm),
+        "has_provider": get_rules(actor=member.actor).provider is not None,
+    }
+    page = "console/access/provider.html"
+    if request.method == "GET":
+        return show(request, member, page, context)
+    if not form.is_valid() or not _put(request, member, form, put):
+        return show(request, member, page, context, status=400)
+    toast(request, gettext("The identity provider is set. Try it in a private window now."))
+    return redirect("console:access")
+
+
+def _put(
+    request: HttpRequest, member: Member, form: forms.Form, put: Callable[[str | None], None]
+) -> bool:
+    """False: the form says why."""
+    try:
+        with spared_session(request, member.actor.tenant_id, member.email) as session:
+            put(session)
+    except Invalid as error:
+        form.add_error(error.field if error.field in form.fields else None, told(error))
+    except NoPlace:
+        form.add_error(None, gettext("Too much is being asked of others now. Try again."))
+    return not form.errors

@@ -1,0 +1,84 @@
+"""The page of sign-in, which its forms lead back to."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django import forms
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from console.current_member import Member
+from console.layout.form_tokens import new_form
+from console.layout.htmx import show
+from console.views.members.presenters import ROLE_NAMES
+from tenants.base.permissions import Permission, Role
+from tenants.identity.domains.queries import list_domains
+from tenants.identity.scim.queries import list_group_roles
+from tenants.identity.scim.tokens import MAX_NAME_CHARS, list_scim_tokens
+from tenants.identity.sso.queries import get_rules
+
+TOKEN_FORM: Final = "scim-token"  # noqa: S105  # a form's name
+_MAX_DOMAIN_CHARS: Final = 253
+
+
+class DomainForm(forms.Form):
+    domain = forms.CharField(
+        label=_("Domain"),
+        max_length=_MAX_DOMAIN_CHARS,
+        widget=forms.TextInput({"autocomplete": "off", "placeholder": "example.com"}),
+    )
+
+
+class TokenForm(forms.Form):
+    token_name = forms.CharField(
+        label=_("Name of the token"),
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput({"autocomplete": "off", "placeholder": "Entra ID"}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What a provider has to be told of us."""
+
+    redirect_url: str  # OpenID Connect
+    entity_id: str  # SAML; its metadata are there, too
+    acs_url: str
+    scim_url: str
+    sign_in_url: str
+
+
+def ours(member: Member) -> Ours:
+    base, tenant_id = settings.CONSOLE_URL.rstrip("/"), member.actor.tenant_id
+    return Ours(
+        redirect_url=base + reverse("openid_connect_callback", args=[tenant_id]),
+        entity_id=base + reverse("saml_metadata", args=[tenant_id]),
+        acs_url=base + reverse("saml_consume", args=[tenant_id]),
+        scim_url=f"{base}/scim/v2",
+        sign_in_url=base + reverse("console:sign-in"),
+    )
+
+
+def access_page(
+    request: HttpRequest, member: Member, *, status: int = 200, **forms_shown: Any
+) -> HttpResponse:
+    """`forms_shown`: domain_form or token_form, with what was typed and what is wrong."""
+    actor = member.actor
+    tokens = list_scim_tokens(actor=actor)
+    context = {
+        "rules": get_rules(actor=actor),
+        "domains": list_domains(actor=actor),
+        "tokens": [token for token in tokens if token.revoked_at is None],
+        "num_revoked": sum(token.revoked_at is not None for token in tokens),
+        "groups": list_group_roles(actor=actor),
+        "roles": [(role.value, name) for role, name in ROLE_NAMES.items() if role != Role.OWNER],
+        "ours": ours(member),
+        "can_change": actor.may(Permission.WRITE_ACCESS),
+        "domain_form": DomainForm(),
+        "token_form": TokenForm(),
+        "form_token": new_form(request, TOKEN_FORM),
+        **forms_shown,
+    }
+    return show(request, member, "console/access/access.html", context, status=status)

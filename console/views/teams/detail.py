@@ -1,0 +1,234 @@
+"""One team: its members put in and taken out, another name, its end."""
+
+import uuid
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from caret.foundation.ids import UserId
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.sorting import with_query
+from console.layout.step_up import confirmed
+from console.layout.toasts import toast
+from console.views.members.presenters import ROLE_NAMES
+from console.views.teams.list import TeamForm
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.pagination import MAX_PAGE
+from tenants.base.permissions import Permission
+from tenants.identity.members.search import WantedMembers, find_members, member_at
+from tenants.identity.teams.operations import (
+    delete_team,
+    put_into_team,
+    rename_team,
+    take_out_of_team,
+)
+from tenants.identity.teams.queries import TeamView, find_team
+from tenants.identity.teams.search import is_kept_by_scim
+
+_PAGE: Final = "console/teams/team.html"
+_PAGE_ROWS: Final = 50
+
+
+class AddForm(forms.Form):
+    email = forms.EmailField(
+        label=_("Address of a member"),
+        widget=forms.EmailInput({"list": "others", "autocomplete": "off"}),
+    )
+
+
+@require_GET
+@for_members
+def team(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    return _page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    held = find_team(actor=member.actor, team_id=team_id)
+    form = AddForm(request.POST)
+    if not form.is_valid():
+        return _page(request, member, held, form, status=400)
+    found = member_at(actor=member.actor, email=form.cleaned_data["email"])
+    if found is None:
+        form.add_error("email", gettext("Nobody here has this address."))
+        return _page(request, member, held, form, status=400)
+    try:
+        put_into_team(
+            actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
+        )
+    except Conflict as error:
+        form.add_error("email", told(error))
+        return _page(request, member, held, form, status=400)
+    names = {"who": found.email, "team": held.name}
+    back = reverse("console:teams-take-out", args=[team_id, found.user_id])
+    toast(request, gettext("%(who)s is in %(team)s now.") % names, undo_url=back)
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def put_back(
+    request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
+) -> HttpResponse:
+    """What the button undoes that took him out."""
+    held = find_team(actor=member.actor, team_id=team_id)
+    try:
+        put_into_team(
+            actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
+        )
+    except Conflict as error:
+        messages.error(request, told(error))
+    else:
+        toast(request, gettext("Put back into %(team)s.") % {"team": held.name})
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def take_out(
+    request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
+) -> HttpResponse:
+    held = find_team(actor=member.actor, team_id=team_id)
+    try:
+        take_out_of_team(
+            actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
+        )
+    except Conflict as error:
+        messages.error(request, told(error))
+    else:
+        back = reverse("console:teams-put-back", args=[team_id, user_id])
+        toast(request, gettext("Taken out of %(team)s.") % {"team": held.name}, undo_url=back)
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    held = find_team(actor=member.actor, team_id=team_id)
+    form = TeamForm(request.POST or None, initial={"name": held.name})
+    context = {"form": form, "team": held}
+    if request.method == "GET":
+        return show(request, member, "console/teams/rename.html", context)
+    if not form.is_valid() or not _renamed(member, held, form):
+        return show(request, member, "console/teams/rename.html", context, status=400)
+    _tell_renamed(request, team_id, before=held.name, after=form.cleaned_data["name"])
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def undo_rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    """`from` and `to`: what it is called still, and was before."""
+    names = {each: request.GET.get(each, "") for each in ("from", "to")}
+    try:
+        rename_team(
+            actor=member.actor,
+            team_id=team_id,
+            name=names["to"],
+            replaces=names["from"],
+            now=timezone.now(),
+        )
+    except (Conflict, Invalid) as error:
+        messages.error(request, told(error))
+    else:
+        toast(request, gettext("The team is called %(name)s again.") % {"name": names["to"]})
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+@confirmed
+def delete(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    held = find_team(actor=member.actor, team_id=team_id)
+    if request.method == "GET":
+        return show(request, member, "console/teams/delete.html", {"team": held})
+    try:
+        delete_team(actor=member.actor, team_id=team_id, now=timezone.now())
+    except Conflict as error:
+        messages.error(request, told(error))
+        return redirect("console:teams-team", team_id=team_id)
+    toast(request, gettext("The team %(name)s is deleted.") % {"name": held.name})
+    return redirect("console:teams")
+
+
+def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
+    """False: the form says why."""
+    try:
+        rename_team(
+            actor=member.actor,
+            team_id=held.id,
+            name=form.cleaned_data["name"],
+            now=timezone.now(),
+        )
+    except (Conflict, Invalid) as error:
+        form.add_error("name", told(error))
+        return False
+    return True
+
+
+def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str) -> None:
+    undo = reverse("console:teams-undo-rename", args=[team_id])
+    names = urlencode({"from": after.strip(), "to": before})
+    toast(request, gettext("The team is renamed."), undo_url=f"{undo}?{names}")
+
+
+def _page(
+    request: HttpRequest, member: Member, held: TeamView, form: AddForm, status: int = 200
+) -> HttpResponse:
+    """Billing people see teams, and nobody's name."""
+    actor = member.actor
+    reads_members = actor.may(Permission.READ_MEMBERS)
+    by_scim = is_kept_by_scim(actor=actor, team_id=held.id)
+    can_change = actor.may(Permission.WRITE_TEAMS) and not by_scim
+    context: dict[str, Any] = {
+        "team": held,
+        "form": form,
+        "by_scim": by_scim,
+        "can_change": can_change,
+        "reads_members": reads_members,
+        "writes_policy": actor.may(Permission.WRITE_POLICY),
+        "reads_budgets": actor.may(Permission.READ_BILLING),
+        "others": [],
+    }
+    if reads_members:
+        context |= _people(request, member, held)
+    if reads_members and can_change:
+        others = WantedMembers(not_in_team_id=held.id)
+        page = find_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
+        context["others"] = [row.email for row in page.rows]
+    return show(request, member, _PAGE, context, status=status)
+
+
+def _people(request: HttpRequest, member: Member, held: TeamView) -> dict[str, Any]:
+    try:
+        page = find_members(
+            actor=member.actor,
+            wanted=WantedMembers(team_id=held.id),
+            limit=_PAGE_ROWS,
+            cursor=request.GET.get("cursor"),
+        )
+    except Invalid as error:
+        raise Http404 from error
+    return {
+        "people": [(row, ROLE_NAMES[row.role]) for row in page.rows],
+        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
+    }

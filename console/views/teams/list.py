@@ -1,0 +1,106 @@
+"""The list of teams, and making one."""
+
+from typing import Final
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from console.current_member import Member, for_members
+from console.error_messages import told
+from console.layout.csv_response import Gathered, csv_answer, csv_refused, first_rows, notes_of
+from console.layout.htmx import show
+from console.layout.permission_required import allowed
+from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.layout.toasts import toast
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.identity.teams.operations import MAX_NAME_CHARS, create_team
+from tenants.identity.teams.queries import TeamView
+from tenants.identity.teams.search import TeamOrder, WantedTeams, find_teams
+
+_PAGE_ROWS: Final = 25
+_BY_NAME: Final = Sorting(TeamOrder.NAME, is_descending=False)
+_TITLES: Final = {TeamOrder.NAME: _("Team"), TeamOrder.CREATED: _("Created")}
+
+
+class FindTeams(forms.Form):
+    q = forms.CharField(
+        label=_("Search"),
+        max_length=100,
+        required=False,
+        widget=forms.TextInput({"type": "search", "placeholder": _("Name")}),
+    )
+
+
+class TeamForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
+    )
+
+
+@require_GET
+@for_members
+@allowed(Permission.READ_TEAMS)
+def teams(request: HttpRequest, member: Member) -> HttpResponse:
+    actor = member.actor
+    form, sorting = FindTeams(request.GET), read_sorting(request, _BY_NAME)
+    is_file = request.GET.get("as") == "csv"
+    if not form.is_valid() and is_file:
+        return csv_refused(form)
+    wanted = WantedTeams(
+        text=form.cleaned_data.get("q", ""),
+        order=sorting.order,
+        is_descending=sorting.is_descending,
+    )
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[TeamView]:
+        return find_teams(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
+
+    try:
+        if is_file:
+            return _file(first_rows(page_after))
+        page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
+    except Invalid as error:
+        raise Http404 from error
+    context = {
+        "form": form,
+        "teams": page.rows,
+        "headings": headings(request, sorting, _TITLES),
+        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
+        "file_url": with_query(request, **{"as": "csv"}),
+        "is_narrowed": bool(request.GET),
+        "can_change": actor.may(Permission.WRITE_TEAMS),
+    }
+    part = "console/teams/_rows.html"
+    return show(request, member, "console/teams/teams.html", context, part=part)
+
+
+def _file(listed: Gathered[TeamView]) -> HttpResponse:
+    rows = [(team.name, team.num_members, team.created_at) for team in listed.rows]
+    header = ("name", "num_members", "created_at")
+    return csv_answer("teams", header, rows, notes=notes_of(listed))
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def new(request: HttpRequest, member: Member) -> HttpResponse:
+    form = TeamForm(request.POST or None)
+    if request.method == "GET" or not form.is_valid():
+        status = 200 if request.method == "GET" else 400
+        return show(request, member, "console/teams/new.html", {"form": form}, status=status)
+    try:
+        made = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
+    except (Conflict, Invalid) as error:
+        form.add_error("name", told(error))
+        return show(request, member, "console/teams/new.html", {"form": form}, status=400)
+    toast(request, gettext("The team %(name)s is made.") % {"name": made.name})
+    return redirect("console:teams-team", team_id=made.id)
