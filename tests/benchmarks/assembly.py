@@ -29,8 +29,8 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_options import Style
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import Tokens, load_tokens
-from tests.benchmarks.figures import Report, percentile, spread
 from tests.benchmarks.installation import new_tenant
+from tests.benchmarks.results import Report, percentile, spread
 
 NUM_LINES: Final = 5_000
 NUM_NEIGHBOURS: Final = 20

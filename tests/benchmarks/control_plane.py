@@ -15,8 +15,8 @@ from caret.local.postgres import EmbeddedPostgres
 from caret.local.process_tag import environment_with
 from caret.local.service import Part, await_ready
 from caret.local.valkey import EmbeddedValkey
-from tests.benchmarks.figures import say
 from tests.benchmarks.installation import Home, own_home, started
+from tests.benchmarks.results import say
 
 
 @dataclass(frozen=True, slots=True)

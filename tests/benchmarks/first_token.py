@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.code_text import CodeText, tier_of
-from tests.benchmarks.figures import Report, interval, median, say, spread
 from tests.benchmarks.installation import Running, installation
-from tests.benchmarks.routes import MAX_TOKENS, Route, routes
+from tests.benchmarks.results import Report, interval, median, say, spread
+from tests.benchmarks.synthetic_code import CodeText, tier_of
+from tests.benchmarks.transports import MAX_TOKENS, Route, routes
 
 MAX_ADDED_MS: Final = 3.0
 MAX_WARM_TO_COLD: Final = 0.1

@@ -29,11 +29,11 @@ from urllib.parse import urlsplit
 
 from caret.local.caret_services import manage
 from tests.benchmarks.control_plane import control_plane
-from tests.benchmarks.figures import Report, median, say, spread
 from tests.benchmarks.hostile_clients import ATTACKS
 from tests.benchmarks.installation import own_home
 from tests.benchmarks.loaded_gateway import loaded_gateway, new_company
-from tests.benchmarks.programs import Cores, Program, divided_cores, memory_mb, pinned_to, running
+from tests.benchmarks.processes import Cores, Program, divided_cores, memory_mb, pinned_to, running
+from tests.benchmarks.results import Report, median, say, spread
 from tests.benchmarks.synthetic_engine import synthetic_engine
 from tests.stack.ports import free_port
 

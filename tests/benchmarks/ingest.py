@@ -36,7 +36,7 @@ from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
 from inference.recording.journal import FileJournal
 from inference.recording.redis_shipper import RedisShipment
 from tests.benchmarks.control_plane import ControlPlane, Workers, control_plane, kill_and_start
-from tests.benchmarks.figures import Report, say
+from tests.benchmarks.results import Report, say
 
 MIN_RATE: Final = 3_000.0
 _NUM_TENANTS: Final = 4

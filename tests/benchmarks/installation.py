@@ -39,7 +39,7 @@ from caret.local.service import Part, ProgramPart, await_ready
 from caret.local.valkey import EmbeddedValkey
 from caret.local.watchdog import Watchdog
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.figures import say
+from tests.benchmarks.results import say
 from tests.stack.ports import free_port
 
 SLUGS: Final = ("acme", "globex")

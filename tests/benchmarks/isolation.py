@@ -25,9 +25,9 @@ from scipy.stats import ks_2samp
 
 from caret.client.websocket_client import Stream, open_stream
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
-from tests.benchmarks.figures import Report, median, rounded, say
 from tests.benchmarks.installation import Running, installation
+from tests.benchmarks.results import Report, median, rounded, say
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 MIN_P: Final = 0.05
 _CONTROL_P: Final = 0.001

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.benchmarks.light_client import Answer, Line
+from tests.benchmarks.raw_clients import Answer, Line
 
 _PATIENCE_S: Final = 30.0  # for the answers that are still out at the end
 _ENDINGS: Final = ("stop", "length")  # of a whole stream; synthetic engines stop

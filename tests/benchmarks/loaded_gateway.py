@@ -24,7 +24,7 @@ from tests.benchmarks.installation import (
     publish,
     root_secret_of,
 )
-from tests.benchmarks.programs import Cores, Program, pinned_to, running
+from tests.benchmarks.processes import Cores, Program, pinned_to, running
 from tests.stack.ports import free_port
 
 _ENDLESS: Final = RateLimit(per_minute=10_000_000, burst=1_000_000)

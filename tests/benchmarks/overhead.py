@@ -34,7 +34,15 @@ from typing import Final
 import uvloop
 
 from caret.contracts.usage import Finish
-from tests.benchmarks.asked import (
+from tests.benchmarks.competitors import LITELLM, VLLM_ROUTER, NotMeasured, Rival, rival_running
+from tests.benchmarks.cpu_wakeup import tell_bursts
+from tests.benchmarks.installation import Home, own_home
+from tests.benchmarks.load import Tally, Way, at_once, at_rate
+from tests.benchmarks.loaded_gateway import Gateway, loaded_gateway, new_company
+from tests.benchmarks.processes import Cores, cpu_s, divided_cores, memory_mb, pinned_to
+from tests.benchmarks.results import Report, machine, median, percentile, rounded, say, windows
+from tests.benchmarks.synthetic_engine import synthetic_engine
+from tests.benchmarks.workload import (
     Developers,
     NewFiles,
     engine_way,
@@ -42,14 +50,6 @@ from tests.benchmarks.asked import (
     rival_way,
     websocket_way,
 )
-from tests.benchmarks.bursts import tell_bursts
-from tests.benchmarks.figures import Report, machine, median, percentile, rounded, say, windows
-from tests.benchmarks.installation import Home, own_home
-from tests.benchmarks.load import Tally, Way, at_once, at_rate
-from tests.benchmarks.loaded_gateway import Gateway, loaded_gateway, new_company
-from tests.benchmarks.programs import Cores, cpu_s, divided_cores, memory_mb, pinned_to
-from tests.benchmarks.rivals import LITELLM, VLLM_ROUTER, NotMeasured, Rival, rival_running
-from tests.benchmarks.synthetic_engine import synthetic_engine
 
 MAX_ADDED_P50_MS: Final = 1.5
 MAX_ADDED_P99_MS: Final = 5.0

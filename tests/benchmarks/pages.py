@@ -1,6 +1,7 @@
 """Pages: what the server takes for each of the console's, where the database is large.
 
-Usage of many tenants, as `tests.benchmarks.made_usage` has it; the first of them has people, and
+Usage of many tenants, as `tests.benchmarks.synthetic_usage` has it; the first of them has people,
+and
 one thing of each kind that pages show. Its owner asks for each page in turn, by Django's client in
 this process: middleware, queries and templates, no network. Pages that are about a time are asked
 for about a month, too (`usage.month`).
@@ -15,8 +16,8 @@ import sys
 from collections.abc import Sequence
 
 from tests.benchmarks.control_plane import control_plane
-from tests.benchmarks.figures import Report
-from tests.benchmarks.made_usage import fill, roll_up_all
+from tests.benchmarks.results import Report
+from tests.benchmarks.synthetic_usage import fill, roll_up_all
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     report = Report("pages")
     with control_plane() as plane:
-        from tests.benchmarks.asked_pages import make_asked, measure  # Django has been set up
+        from tests.benchmarks.page_workload import make_asked, measure  # Django has been set up
 
         asked = make_asked()
         tenants = [asked.tenant_id, *plane.make_tenants(options.tenants - 1)]

@@ -44,10 +44,10 @@ from inference.pools.engine import Chunk, EngineRequest, EngineStop
 from inference.pools.pool_config import Pool, read_catalog
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
-from tests.benchmarks.code_text import tier_of
-from tests.benchmarks.figures import Report, percentile, say
-from tests.benchmarks.held_out import Question, questions
+from tests.benchmarks.eval_set import Question, questions
 from tests.benchmarks.installation import engine_of, gateway_part, new_tenant, own_home
+from tests.benchmarks.results import Report, percentile, say
+from tests.benchmarks.synthetic_code import tier_of
 
 # A block's bodies are shorter; the engine would go on until it is cut.
 _MAX_TOKENS: Final = {"line": 64, "block": 128}

@@ -10,8 +10,8 @@ from caret.local.engine import engine_from_environment, engine_part
 from caret.local.engine_args import check_arguments
 from caret.local.pools_file import ReplicaEntry
 from caret.local.service import Part, await_ready
-from tests.benchmarks.figures import say
 from tests.benchmarks.installation import own_home
+from tests.benchmarks.results import say
 from tests.stack.ports import free_port
 
 

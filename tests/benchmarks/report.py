@@ -1,6 +1,6 @@
 """Reports: a month of usage of 20 tenants, asked as the console and the API ask, and exported.
 
-The rows are those of `tests.benchmarks.made_usage`. Asked in turn by one client:
+The rows are those of `tests.benchmarks.synthetic_usage`. Asked in turn by one client:
 
     month      a month's usage report of one tenant, by each group, from the roll-ups
     dashboard  what the console's pages ask: the last day's figures, the month by day, by language,
@@ -29,8 +29,8 @@ from caret.local.caret_services import manage
 from caret.local.paths import REPOSITORY
 from tenants.compliance.exports.verification import PROOF_SUFFIX
 from tests.benchmarks.control_plane import ControlPlane, control_plane
-from tests.benchmarks.figures import Report, percentile, spread
-from tests.benchmarks.made_usage import END, NOW, START, fill, roll_up_all
+from tests.benchmarks.results import Report, percentile, spread
+from tests.benchmarks.synthetic_usage import END, NOW, START, fill, roll_up_all
 
 MAX_REPORT_S: Final = 2.0
 MAX_DASHBOARD_MS: Final = 100.0

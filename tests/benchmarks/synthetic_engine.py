@@ -15,7 +15,7 @@ import httptools
 import uvloop
 
 from tests.benchmarks.installation import Home
-from tests.benchmarks.programs import Cores, Program, running
+from tests.benchmarks.processes import Cores, Program, running
 from tests.stack.ports import free_port
 
 MODEL: Final = "demo"

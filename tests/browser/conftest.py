@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pytest_django import DjangoDbBlocker
 
-    from tests.browser.scene import Scene
+    from tests.browser.sample_data import Scene
     from tests.browser.tabs import Tabs
     from tests.stack.services import Services
 
@@ -45,8 +45,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def scene(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
     """A company of its own; what other tests' workers would see to is gone afterwards."""
-    from tests.browser.scene import Scene
-    from tests.cast import ACME, make_company
+    from tests.browser.sample_data import Scene
+    from tests.fixtures.companies import ACME, make_company
 
     with django_db_blocker.unblock():
         made = Scene(make_company("acme", ACME))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from tests.browser import examples
+from tests.browser import example_urls
 from tests.browser.routes import Route, all_routes
-from tests.browser.scene import Scene, Visitor
+from tests.browser.sample_data import Scene, Visitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,54 +46,56 @@ OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 # Forms lead there; nobody looks at them. With an example, where there are arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",
-    "operators/tenants/<uuid:tenant_id>/change/<what>": examples.operators_change,
-    "operators/tenants/<uuid:tenant_id>/reason": examples.operators_reason,
-    "sign-in/saml/<uuid:tenant_id>": examples.saml,
+    "operators/tenants/<uuid:tenant_id>/change/<what>": example_urls.operators_change,
+    "operators/tenants/<uuid:tenant_id>/reason": example_urls.operators_reason,
+    "sign-in/saml/<uuid:tenant_id>": example_urls.saml,
     "sign-out": lambda scene: "/sign-out",
     "tenant": lambda scene: "/tenant",
-    "budgets/<uuid:budget_id>/change": examples.below(examples.budget, "change"),
-    "budgets/<uuid:budget_id>/secret": examples.below(examples.budget, "secret"),
-    "budgets/<uuid:budget_id>/versions/<int:version>/undo": examples.below(
-        examples.budget, "versions/1/undo"
+    "budgets/<uuid:budget_id>/change": example_urls.below(example_urls.budget, "change"),
+    "budgets/<uuid:budget_id>/secret": example_urls.below(example_urls.budget, "secret"),
+    "budgets/<uuid:budget_id>/versions/<int:version>/undo": example_urls.below(
+        example_urls.budget, "versions/1/undo"
     ),
     "access/domains": lambda scene: "/access/domains",
-    "access/domains/<uuid:domain_id>/verify": examples.below(examples.domain, "verify"),
-    "access/groups/<uuid:group_id>/role": examples.below(examples.group, "role"),
+    "access/domains/<uuid:domain_id>/verify": example_urls.below(example_urls.domain, "verify"),
+    "access/groups/<uuid:group_id>/role": example_urls.below(example_urls.group, "role"),
     "access/scim": lambda scene: "/access/scim",
     "access/second-factor/optional": lambda scene: "/access/second-factor/optional",
     "access/second-factor/required": lambda scene: "/access/second-factor/required",
-    "members/invitations/<uuid:invitation_id>/revoke": examples.below(
-        examples.invitation_row, "revoke"
+    "members/invitations/<uuid:invitation_id>/revoke": example_urls.below(
+        example_urls.invitation_row, "revoke"
     ),
-    "members/invitations/<uuid:invitation_id>/send": examples.below(
-        examples.invitation_row, "send"
+    "members/invitations/<uuid:invitation_id>/send": example_urls.below(
+        example_urls.invitation_row, "send"
     ),
     "start/bring-back": lambda scene: "/start/bring-back",
     "start/put-away": lambda scene: "/start/put-away",
-    "teams/<uuid:team_id>/add": examples.below(examples.team, "add"),
-    "teams/<uuid:team_id>/rename/undo": examples.below(examples.team, "rename/undo?from=A&to=B"),
-    "teams/<uuid:team_id>/members/<uuid:user_id>/back": examples.below(
-        examples.membership_of_team, "back"
+    "teams/<uuid:team_id>/add": example_urls.below(example_urls.team, "add"),
+    "teams/<uuid:team_id>/rename/undo": example_urls.below(
+        example_urls.team, "rename/undo?from=A&to=B"
     ),
-    "teams/<uuid:team_id>/members/<uuid:user_id>/out": examples.below(
-        examples.membership_of_team, "out"
+    "teams/<uuid:team_id>/members/<uuid:user_id>/back": example_urls.below(
+        example_urls.membership_of_team, "back"
+    ),
+    "teams/<uuid:team_id>/members/<uuid:user_id>/out": example_urls.below(
+        example_urls.membership_of_team, "out"
     ),
     "account/data/bundle": lambda scene: "/account/data/bundle",
     "account/data/consent/<kind>": lambda scene: "/account/data/consent/telemetry",
-    "privacy/people/<uuid:user_id>/bundle": examples.below(examples.person, "bundle"),
-    "exports/<uuid:export_id>/cancel": examples.below(examples.export, "cancel"),
-    "exports/<uuid:export_id>/fetch": examples.below(examples.export, "fetch"),
+    "privacy/people/<uuid:user_id>/bundle": example_urls.below(example_urls.person, "bundle"),
+    "exports/<uuid:export_id>/cancel": example_urls.below(example_urls.export, "cancel"),
+    "exports/<uuid:export_id>/fetch": example_urls.below(example_urls.export, "fetch"),
     "playground/end": lambda scene: "/playground/end",
     "playground/start": lambda scene: "/playground/start",
-    "policies/versions/<int:version>/undo": examples.below(examples.policy_version, "undo"),
-    "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo": examples.below(
-        examples.layer, "versions/1/undo"
+    "policies/versions/<int:version>/undo": example_urls.below(example_urls.policy_version, "undo"),
+    "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo": example_urls.below(
+        example_urls.layer, "versions/1/undo"
     ),
-    "retention/classes/<data_class>/versions/<int:version>/undo": examples.below(
-        examples.data_class, "versions/1/undo"
+    "retention/classes/<data_class>/versions/<int:version>/undo": example_urls.below(
+        example_urls.data_class, "versions/1/undo"
     ),
-    "sinks/<uuid:sink_id>/replay": examples.below(examples.sink, "replay"),
-    "sinks/<uuid:sink_id>/test": examples.below(examples.sink, "test"),
+    "sinks/<uuid:sink_id>/replay": example_urls.below(example_urls.sink, "replay"),
+    "sinks/<uuid:sink_id>/test": example_urls.below(example_urls.sink, "test"),
 }
 # With an example, where they are somebody's.
 FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
@@ -102,10 +104,10 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     "billing/invoices/<int:number>/json": None,
     "billing/invoices/<int:number>/pdf": None,
     "exports/file/<token>": None,
-    "exports/<uuid:export_id>/proof": examples.below(examples.export, "proof"),
+    "exports/<uuid:export_id>/proof": example_urls.below(example_urls.export, "proof"),
     "healthz": None,
-    "retention/certificates/<uuid:certificate_id>/file": examples.below(
-        examples.certificate, "file"
+    "retention/certificates/<uuid:certificate_id>/file": example_urls.below(
+        example_urls.certificate, "file"
     ),
     "sign-in/saml/<uuid:tenant_id>/metadata": None,
 }
@@ -124,39 +126,48 @@ _NAMED: Final = (
     Page("playground", max_first_load_bytes=350_000),  # with an editor
     Page("sign-in", Visitor.NOBODY),
     Page("sign-in/code", Visitor.GAVE_PASSWORD),
-    Page("invitation", Visitor.NOBODY, examples.invitation),
-    Page("keys/<lookup_id>", path=examples.key),
-    Page("keys/<lookup_id>/rotate", path=examples.below(examples.key, "rotate")),
-    Page("keys/<lookup_id>/revoke", path=examples.below(examples.key, "revoke")),
-    Page("policies/review", path=examples.policy_to_go_back_to),
-    Page("policies/versions/<int:version>", path=examples.policy_version),
-    Page("policies/layers/<kind>/<uuid:subject_id>", path=examples.layer),
+    Page("invitation", Visitor.NOBODY, example_urls.invitation),
+    Page("keys/<lookup_id>", path=example_urls.key),
+    Page("keys/<lookup_id>/rotate", path=example_urls.below(example_urls.key, "rotate")),
+    Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),
+    Page("policies/review", path=example_urls.policy_to_go_back_to),
+    Page("policies/versions/<int:version>", path=example_urls.policy_version),
+    Page("policies/layers/<kind>/<uuid:subject_id>", path=example_urls.layer),
     Page(
         "policies/layers/<kind>/<uuid:subject_id>/review",
-        path=examples.below(examples.layer, "review"),
+        path=example_urls.below(example_urls.layer, "review"),
     ),
-    Page("members/<uuid:user_id>", path=examples.member),
-    Page("members/<uuid:user_id>/role", path=examples.below(examples.member, "role")),
-    Page("members/<uuid:user_id>/remove", path=examples.below(examples.member, "remove")),
-    Page("teams/<uuid:team_id>", path=examples.team),
-    Page("teams/<uuid:team_id>/rename", path=examples.below(examples.team, "rename")),
-    Page("teams/<uuid:team_id>/delete", path=examples.below(examples.team, "delete")),
+    Page("members/<uuid:user_id>", path=example_urls.member),
+    Page("members/<uuid:user_id>/role", path=example_urls.below(example_urls.member, "role")),
+    Page("members/<uuid:user_id>/remove", path=example_urls.below(example_urls.member, "remove")),
+    Page("teams/<uuid:team_id>", path=example_urls.team),
+    Page("teams/<uuid:team_id>/rename", path=example_urls.below(example_urls.team, "rename")),
+    Page("teams/<uuid:team_id>/delete", path=example_urls.below(example_urls.team, "delete")),
     Page(
-        "access/domains/<uuid:domain_id>/give-up", path=examples.below(examples.domain, "give-up")
+        "access/domains/<uuid:domain_id>/give-up",
+        path=example_urls.below(example_urls.domain, "give-up"),
     ),
-    Page("access/scim/<uuid:token_id>/revoke", path=examples.below(examples.scim_token, "revoke")),
-    Page("account/data/consent/<kind>/withdraw", path=examples.consent_to_withdraw),
-    Page("privacy/people/<uuid:user_id>", path=examples.person),
-    Page("privacy/people/<uuid:user_id>/erase", path=examples.below(examples.person, "erase")),
-    Page("retention/classes/<data_class>", path=examples.data_class),
-    Page("retention/holds/<uuid:hold_id>/release", path=examples.below(examples.hold, "release")),
-    Page("retention/certificates/<uuid:certificate_id>", path=examples.certificate),
-    Page("exports/<uuid:export_id>", path=examples.export),
-    Page("billing/invoices/<int:number>", path=examples.invoice),
-    Page("sinks/<uuid:sink_id>", path=examples.sink),
-    Page("budgets/<uuid:budget_id>", path=examples.budget, variant="one"),
-    Page("budgets/<uuid:budget_id>/delete", path=examples.below(examples.budget, "delete")),
-    Page("sinks/<uuid:sink_id>/delete", path=examples.below(examples.sink, "delete")),
+    Page(
+        "access/scim/<uuid:token_id>/revoke",
+        path=example_urls.below(example_urls.scim_token, "revoke"),
+    ),
+    Page("account/data/consent/<kind>/withdraw", path=example_urls.consent_to_withdraw),
+    Page("privacy/people/<uuid:user_id>", path=example_urls.person),
+    Page(
+        "privacy/people/<uuid:user_id>/erase", path=example_urls.below(example_urls.person, "erase")
+    ),
+    Page("retention/classes/<data_class>", path=example_urls.data_class),
+    Page(
+        "retention/holds/<uuid:hold_id>/release",
+        path=example_urls.below(example_urls.hold, "release"),
+    ),
+    Page("retention/certificates/<uuid:certificate_id>", path=example_urls.certificate),
+    Page("exports/<uuid:export_id>", path=example_urls.export),
+    Page("billing/invoices/<int:number>", path=example_urls.invoice),
+    Page("sinks/<uuid:sink_id>", path=example_urls.sink),
+    Page("budgets/<uuid:budget_id>", path=example_urls.budget, variant="one"),
+    Page("budgets/<uuid:budget_id>/delete", path=example_urls.below(example_urls.budget, "delete")),
+    Page("sinks/<uuid:sink_id>/delete", path=example_urls.below(example_urls.sink, "delete")),
     Page("account/confirm", Visitor.HAS_APP),
     Page("account/confirm/code", Visitor.HAS_APP),
     Page("account/confirm/passkey", Visitor.HAS_PASSKEY),
@@ -164,16 +175,16 @@ _NAMED: Final = (
     Page("account/second-factor", Visitor.HAS_APP, variant="with-app"),
     Page("account/second-factor", Visitor.HAS_PASSKEY, variant="with-passkey"),
     Page("account/second-factor/app/remove", Visitor.HAS_APP),
-    Page("account/passkeys/<int:pk>", Visitor.HAS_PASSKEY, examples.passkey),
+    Page("account/passkeys/<int:pk>", Visitor.HAS_PASSKEY, example_urls.passkey),
     Page(
         "account/passkeys/<int:pk>/remove",
         Visitor.HAS_PASSKEY,
-        examples.below(examples.passkey, "remove"),
+        example_urls.below(example_urls.passkey, "remove"),
     ),
     Page("account/recovery-codes", Visitor.HAS_APP),
     Page("account/recovery-codes/new", Visitor.HAS_APP),
-    Page("account/go-on/<token>", path=examples.kept_form),
-    Page("usage/requests/<uuid:request_id>", path=examples.request),
+    Page("account/go-on/<token>", path=example_urls.kept_form),
+    Page("usage/requests/<uuid:request_id>", path=example_urls.request),
     Page("operators/sign-in", Visitor.NOBODY),
     # With a gateway they are looked at in `test_operators.py`; here, without one.
     Page(
@@ -199,11 +210,11 @@ _NAMED: Final = (
         lambda scene: "/operators/pools/demo-fast/replicas/10.0.0.1:8000/remove",
         status=404,
     ),
-    Page("operators/tenants/<uuid:tenant_id>", Visitor.OPERATOR, examples.operators_tenant),
+    Page("operators/tenants/<uuid:tenant_id>", Visitor.OPERATOR, example_urls.operators_tenant),
     Page(
         "operators/tenants/<uuid:tenant_id>",
         Visitor.OPERATOR_WITH_REASON,
-        examples.operators_tenant,
+        example_urls.operators_tenant,
         variant="with-reason",
         max_queries=15,  # that he looked is written down, and his session goes on
     ),

@@ -22,7 +22,7 @@ def main() -> None:
     options = _options()
     with _home() as paths:
         django.setup()
-        from tests.browser.gallery import hang, opened  # Django has been set up
+        from tests.browser.screenshot_server import hang, opened  # Django has been set up
 
         with opened(paths, num_days=options.days) as gallery:
             names = hang(gallery, options.folder, only=options.only)

@@ -6,8 +6,8 @@ from django.http import HttpRequest
 
 from console.sign_in.session_store import SessionStore
 from tenants.models import User
-from tests.cast import Person
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import Person
 from tests.integration.operators.browsers import SESSION, signed_in
 
 # A cookie's name and value.

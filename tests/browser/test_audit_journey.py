@@ -9,7 +9,7 @@ from tenants.base.permissions import Role
 from tenants.models import AuditEntry
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Look, Tabs
-from tests.cast import Company, make_company, make_key
+from tests.fixtures.companies import Company, make_company, make_key
 from tests.stack.services import Services
 
 TABLE = "tenants_auditentry"

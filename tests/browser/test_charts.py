@@ -12,8 +12,8 @@ from tenants.billing.rating.operations import rate
 from tests.browser.axe import serious
 from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs
-from tests.cast import ACME, Company, make_company
 from tests.fakes import billing
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.pages.usage_rows import colleagues, count, use
 
 MONTH = "/usage?range=30d&by=day"

@@ -12,8 +12,7 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
-from tests.browser.client import client_with
-from tests.browser.hostile import (
+from tests.browser.attack_requests import (
     FORM,
     NASTY,
     Form,
@@ -23,10 +22,11 @@ from tests.browser.hostile import (
     queries,
     query_of,
 )
+from tests.browser.client import client_with
 from tests.browser.pages import ACTIONS, Page, all_pages
 from tests.browser.routes import all_routes
-from tests.browser.scene import Scene, Visitor
-from tests.cast import ACME, make_company
+from tests.browser.sample_data import Scene, Visitor
+from tests.fixtures.companies import ACME, make_company
 from tests.stack.seed import scaled, seeds
 
 NUM_REQUESTS: Final = scaled(3, deep=50)

@@ -9,7 +9,7 @@ from django.test import override_settings
 from tests.browser.client import client_with
 from tests.browser.pages import ACTIONS, FILES, all_pages
 from tests.browser.routes import all_routes
-from tests.browser.scene import Scene, Visitor
+from tests.browser.sample_data import Scene, Visitor
 
 # Public keys. Static files are served before Django (console.static_files).
 SHARED: Final = {".well-known/caret-signing-keys.json"}

@@ -9,7 +9,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import AuditEntry, Tenant
 from tests.browser.axe import serious
 from tests.browser.tabs import PHONE, Look, Tabs
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.operators.browsers import SESSION, Account, make_account, new_browser
 
 Scheme = Literal["light", "dark"]

@@ -19,9 +19,9 @@ from tests.browser.client import client_with
 from tests.browser.page_access import PAGE_STATUSES
 from tests.browser.pages import ACTIONS, FILES, OTHER_INTERFACES, Page, all_pages
 from tests.browser.routes import all_routes
-from tests.browser.scene import Scene, Visitor
+from tests.browser.sample_data import Scene, Visitor
 from tests.browser.sessions import Session, session_of
-from tests.cast import make_company
+from tests.fixtures.companies import make_company
 from tests.integration.console.pages.queries import few_queries
 from tests.role_tables import only_for, role_cases
 

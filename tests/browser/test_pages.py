@@ -15,7 +15,7 @@ from playwright.sync_api import Page as Tab
 
 from tests.browser.axe import ColourChecks, serious_except_colour, serious_of_colour
 from tests.browser.pages import Page, all_pages
-from tests.browser.scene import Scene, Visitor
+from tests.browser.sample_data import Scene, Visitor
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
 _MAX_STOPS: Final = 30  # of the tabulator key

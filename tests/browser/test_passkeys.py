@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tenants.base.permissions import Role
 from tests.browser.tabs import Tabs
-from tests.cast import PASSWORD, Person, make_company
+from tests.fixtures.companies import PASSWORD, Person, make_company
 
 _BY_PASSKEY = "button[formaction]"
 

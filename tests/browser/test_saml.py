@@ -17,9 +17,9 @@ from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import Described, set_saml_provider
 from tests.browser.chromium import GUARDED
 from tests.browser.tabs import tabs_of
-from tests.cast import make_company
 from tests.fakes.saml_provider import SamlProvider
-from tests.people import make_domain
+from tests.fixtures.companies import make_company
+from tests.fixtures.users import make_domain
 from tests.stack.console import console
 from tests.stack.ports import free_port
 from tests.stack.services import Services

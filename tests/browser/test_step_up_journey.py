@@ -10,7 +10,7 @@ from tenants.base.permissions import Role
 from tenants.models import ApiKey, AuditEntry
 from tests.browser.sessions import let_time_pass, session_of
 from tests.browser.tabs import Look, Tabs
-from tests.cast import PASSWORD, Company, make_company, make_key
+from tests.fixtures.companies import PASSWORD, Company, make_company, make_key
 
 
 @pytest.fixture

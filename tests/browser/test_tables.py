@@ -4,8 +4,8 @@ from playwright.sync_api import expect
 
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Look, Tabs
-from tests.cast import ACME, make_company
-from tests.people import make_team
+from tests.fixtures.companies import ACME, make_company
+from tests.fixtures.users import make_team
 
 
 def test_a_phone_sorts_by_links_that_say_what_is_sorted(tabs: Tabs) -> None:

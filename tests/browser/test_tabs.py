@@ -5,7 +5,7 @@ from playwright.sync_api import Browser
 
 from tests.browser.sessions import operators_session, session_of
 from tests.browser.tabs import Look, Tabs, tabs_of
-from tests.cast import Cast
+from tests.fixtures.companies import Cast
 
 
 def test_somebody_is_signed_in_by_a_session_of_the_servers(tabs: Tabs, cast: Cast) -> None:

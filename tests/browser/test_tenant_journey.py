@@ -8,7 +8,7 @@ from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member
 from tenants.security.authorization.actor import platform_actor
 from tests.browser.tabs import Look, Tabs
-from tests.cast import PASSWORD, Company, Person, make_company
+from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 
 with_and_without_scripts = pytest.mark.parametrize("has_scripts", [True, False])
 

@@ -16,18 +16,35 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import Final
 
-from tests.benchmarks.figures import Report
-from tests.chaos import clocks, disks, engines, guests, kills, losses, networks, regions
+from tests.benchmarks.results import Report
+from tests.chaos import (
+    clock_skew,
+    data_loss,
+    disks,
+    engines,
+    network_faults,
+    noisy_neighbour,
+    process_kills,
+    regions,
+)
+from tests.chaos.environment import world
 from tests.chaos.load import clients
 from tests.chaos.run import Run
 from tests.chaos.scenario import Family, Scenario
 from tests.chaos.soak import soak
-from tests.chaos.world import world
 
 _RATE: Final = 100.0
 _SOAK_RATE: Final = 200.0
 _REGIONS_RATE: Final = 20.0
-_FAMILIES: Final = (kills, networks, engines, guests, clocks, disks, losses)
+_FAMILIES: Final = (
+    process_kills,
+    network_faults,
+    engines,
+    noisy_neighbour,
+    clock_skew,
+    disks,
+    data_loss,
+)
 
 
 def main(arguments: Sequence[str]) -> int:

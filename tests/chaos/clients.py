@@ -24,10 +24,10 @@ import msgspec
 import uvloop
 from msgspec.structs import replace
 
-from tests.benchmarks.light_client import Answer, Line, WebSocketLine
 from tests.benchmarks.loaded_gateway import frame_of
-from tests.benchmarks.typed_code import Typist, typists
-from tests.chaos.notes import Note
+from tests.benchmarks.raw_clients import Answer, Line, WebSocketLine
+from tests.benchmarks.typing_developers import Typist, typists
+from tests.chaos.client_log import Note
 
 _MAX_ATTEMPTS: Final = 4
 _CONNECT_S: Final = 1.0

@@ -9,7 +9,7 @@ from tests.chaos.clients import Party
 
 if TYPE_CHECKING:
     from tenants.identity.api_keys.operations import CreatedKey
-    from tests.cast import Company
+    from tests.fixtures.companies import Company
 
 _EDITORS_PER_RATE: Final = 2.0  # enough to go on while some wait for seconds
 
@@ -53,7 +53,7 @@ class Asker:
 
 def new_asker(name: str, *, rate: float) -> Asker:
     """A company of five with a key each. Its default policy allows each 20 requests a second."""
-    from tests.cast import ACME, make_company, make_key
+    from tests.fixtures.companies import ACME, make_company, make_key
 
     _reconnect()
     company = make_company(name, ACME)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psycopg
 
+from tests.chaos.environment import World
 from tests.chaos.scenario import Fault, Scenario
 from tests.chaos.stores import superuser
-from tests.chaos.world import World
 
 _HOLD_S = 20.0
 _BLOCK = bytes(64 * 1024)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.chaos.moody_engine import Mood
+from tests.chaos.environment import World
+from tests.chaos.faulty_engine import Mood
 from tests.chaos.scenario import Fault, Scenario
-from tests.chaos.world import World
 
 _HOLD_S = 30.0  # as long as a cut: a p99 of fewer requests is one of its two worst
 _ENGINE = "engine-1"

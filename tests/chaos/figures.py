@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.benchmarks.figures import percentile
-from tests.benchmarks.programs import MAX_NEIGHBOURS
-from tests.chaos.notes import Note
+from tests.benchmarks.processes import MAX_NEIGHBOURS
+from tests.benchmarks.results import percentile
+from tests.chaos.client_log import Note
 
 MAX_TIMES_CALM: Final = 1.5  # the quiet tenant's first token
 _TARGET: Final = "none, all billed once"

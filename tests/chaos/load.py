@@ -15,7 +15,7 @@ from caret.local.child_process import dying_with_parent
 from caret.local.paths import REPOSITORY
 from tests.chaos.clients import Load, Party
 from tests.chaos.companies import new_asker
-from tests.chaos.world import World
+from tests.chaos.environment import World
 
 _MAX_RATE_EACH: Final = 40.0  # of a company's five people, whom policies allow 20 a second each
 _QUIET_SHARE: Final = 0.1

@@ -21,14 +21,14 @@ from caret.local.caret_services import manage
 from caret.local.child_process import ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
 from caret.local.service import ProgramPart
+from tests.chaos.client_log import Note
 from tests.chaos.companies import new_asker
-from tests.chaos.guests import Guest
-from tests.chaos.networks import BadWire
-from tests.chaos.notes import Note
+from tests.chaos.environment import World
+from tests.chaos.netem import CUT, Quality, bad_wire
+from tests.chaos.network_faults import BadWire
+from tests.chaos.noisy_neighbour import Guest
 from tests.chaos.scenario import Scenario
 from tests.chaos.stores import redis_url, valkey_on
-from tests.chaos.wire import CUT, Quality, bad_wire
-from tests.chaos.world import World
 
 _REGION: Final = "far"
 _HOST: Final = "far-stores"

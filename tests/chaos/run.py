@@ -12,16 +12,16 @@ from typing import Any, Final
 import psycopg
 
 from caret.local.errors import PartFailed
-from tests.benchmarks.figures import Report, say
-from tests.benchmarks.programs import Neighbours
-from tests.chaos.billed import settled_balance
+from tests.benchmarks.processes import Neighbours
+from tests.benchmarks.results import Report, say
+from tests.chaos.billing_check import NOTHING, Balance
+from tests.chaos.client_log import Note
+from tests.chaos.environment import World
 from tests.chaos.figures import Figures, Quiet, Recovery, first_p99, is_bad
-from tests.chaos.leaks import grown, held_in, still_held
-from tests.chaos.ledger import NOTHING, Balance
 from tests.chaos.load import Crowd
-from tests.chaos.notes import Note
+from tests.chaos.resource_usage import grown, held_in, still_held
 from tests.chaos.scenario import Scenario
-from tests.chaos.world import World
+from tests.chaos.usage_rows import settled_balance
 
 _WARM_UP_S: Final = 10.0  # everybody's first request takes longer
 _CALM_S: Final = 5.0

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tests.chaos.notes import Note
-from tests.chaos.world import World
+from tests.chaos.client_log import Note
+from tests.chaos.environment import World
 
 
 class Scenario(Protocol):

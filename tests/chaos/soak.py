@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.benchmarks.figures import Report, percentile, say
-from tests.benchmarks.programs import Neighbours
-from tests.chaos.billed import settled_balance
-from tests.chaos.leaks import Held, held_in
-from tests.chaos.world import World
+from tests.benchmarks.processes import Neighbours
+from tests.benchmarks.results import Report, percentile, say
+from tests.chaos.environment import World
+from tests.chaos.resource_usage import Held, held_in
+from tests.chaos.usage_rows import settled_balance
 
 MAX_GROWTH: Final = 0.05  # of the memory, over the time
 MAX_GROWTH_MB: Final = 5.0  # or so much

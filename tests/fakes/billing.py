@@ -22,8 +22,8 @@ from tenants.billing.rating.operations import rate
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
 from tenants.usage.ingestion.batch_numbers import next_batch
-from tests.cast import ACME, Company, Person, completion_fields, make_company
-from tests.people import make_colleague
+from tests.fixtures.companies import ACME, Company, Person, completion_fields, make_company
+from tests.fixtures.users import make_colleague
 
 START: Final = date(2026, 10, 1)
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tenants.compliance.exports.jobs.state_machine import OVER, UNDER_WAY, State
 from tenants.compliance.exports.rows import Period
 from tenants.models import ExportBuild
 from tenants.security.authorization.actor import Actor
-from tests.cast import Company
+from tests.fixtures.companies import Company
 
 OCTOBER: Final = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import ApiKey
-from tests.cast import Company
+from tests.fixtures.companies import Company
 
 
 def fill_with_keys(company: Company, count: int, *, revoked_at: datetime | None = None) -> None:

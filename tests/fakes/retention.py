@@ -6,7 +6,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import DeletionCertificate
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.operations import NewHold, place_hold
-from tests.cast import Company
+from tests.fixtures.companies import Company
 
 
 def make_hold(company: Company) -> str:

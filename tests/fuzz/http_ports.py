@@ -23,7 +23,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tests.benchmarks.hostile_edges import SERVERS, Server
-from tests.benchmarks.programs import divided_cores
+from tests.benchmarks.processes import divided_cores
 from tests.fuzz.http_bytes import mutated_request, pieces
 
 _TIMEOUT_S: Final = 0.3

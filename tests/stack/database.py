@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pytest_django import DjangoDbBlocker
 
-    from tests.cast import Cast
+    from tests.fixtures.companies import Cast
     from tests.stack.services import Services
 
 FEW_TENANTS: Final = 30  # emptying a hundred tables takes as long as seeing to more
@@ -42,7 +42,7 @@ def few_tenants(services: Services) -> None:
 def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
     """For tests that leave it as it is; the others make a company of their own."""
     # Imported here: plugins are loaded before Django is set up, models after.
-    from tests.cast import make_cast
+    from tests.fixtures.companies import make_cast
 
     with django_db_blocker.unblock():
         return make_cast()

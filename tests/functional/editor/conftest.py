@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Site, own_site
+from tests.functional.gateway.gateway_stack import Site, own_site
 from tests.stack.running import Engine
 
 

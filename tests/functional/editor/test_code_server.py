@@ -19,8 +19,8 @@ from caret.local.paths import REPOSITORY
 from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tests.browser.chromium import chromium
-from tests.browser.installed.gateway import known_key
-from tests.cast import Company, make_company
+from tests.browser.end_to_end.gateway import known_key
+from tests.fixtures.companies import Company, make_company
 from tests.functional.editor import code_server
 from tests.functional.editor.workbench import Workbench
 from tests.stack.running import Stack

@@ -11,7 +11,7 @@ from caret.contracts.pricing import BudgetScope, HardBudget, Spending, TierPrice
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.typist import begin, suggested
-from tests.functional.gateway.site import Site, until
+from tests.functional.gateway.gateway_stack import Site, until
 from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
 
 pytestmark = pytest.mark.engine

@@ -9,7 +9,7 @@ import pytest
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.typist import LINES, begin, suggested
-from tests.functional.gateway.site import Site
+from tests.functional.gateway.gateway_stack import Site
 from tests.stack.language_server import INVOKED, OpenBuffer
 
 pytestmark = pytest.mark.engine

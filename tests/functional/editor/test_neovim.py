@@ -15,7 +15,7 @@ import pytest
 from caret.contracts.usage import OutcomeRecord
 from caret.local.paths import REPOSITORY
 from tests.functional.editor.developer import Developer, make_developer
-from tests.functional.gateway.site import Site, until
+from tests.functional.gateway.gateway_stack import Site, until
 from tests.stack.language_server import environment_of
 
 pytestmark = pytest.mark.engine

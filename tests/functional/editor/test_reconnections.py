@@ -18,11 +18,11 @@ from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.operations import drain
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
-from tests.cast import make_company
+from tests.fixtures.companies import make_company
 from tests.functional.editor.developer import Developer
 from tests.functional.editor.typist import begin, suggested
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.site import Site, receive, until
+from tests.functional.gateway.gateway_stack import Site, receive, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep, pytest.mark.usefixtures("database")]
 

@@ -10,9 +10,9 @@ import pytest
 
 from caret_ls.completion_client import MAX_ANSWER_S
 from tests.functional.editor.developer import Developer, make_developer
-from tests.functional.editor.slow_way import SlowWay, slow_way
+from tests.functional.editor.slow_proxy import SlowWay, slow_way
 from tests.functional.editor.typist import begin
-from tests.functional.gateway.site import Site, until
+from tests.functional.gateway.gateway_stack import Site, until
 from tests.stack.language_server import LanguageServer, OpenBuffer
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]

@@ -3,9 +3,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Frame, Site, ask, own_site
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
 from tests.stack.running import Engine
 
 _MAX_TRIES = 200

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.functional.gateway.site import Frame, Site, ask, receive
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive
 
 pytestmark = pytest.mark.engine
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.functional.gateway.site import Site, ask
+from tests.functional.gateway.gateway_stack import Site, ask
 
 pytestmark = pytest.mark.engine
 

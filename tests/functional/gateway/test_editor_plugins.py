@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.gateway.site import Frame, Site
+from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = pytest.mark.engine
 

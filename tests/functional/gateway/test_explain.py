@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from caret.client.websocket_client import open_stream
-from tests.functional.gateway.site import ask, until
+from tests.functional.gateway.gateway_stack import ask, until
 from tests.stack.commands import manage
 from tests.stack.running import Stack
 

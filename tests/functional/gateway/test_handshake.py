@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.snapshot import TenantStatus
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
-from tests.functional.gateway.site import Site, receive, until
+from tests.functional.gateway.gateway_stack import Site, receive, until
 
 pytestmark = pytest.mark.engine
 

@@ -11,8 +11,8 @@ import pytest
 from caret.capacity.measurements import Totals, totals
 from caret.client.websocket_client import Stream
 from caret.local.paths import REPOSITORY
-from tests.benchmarks.code_text import SUFFIX, CodeText
-from tests.functional.gateway.site import Frame, Site, ask, until
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
 
 pytestmark = pytest.mark.engine
 _NUM_REQUESTS: Final = 4

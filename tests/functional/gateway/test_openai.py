@@ -7,8 +7,8 @@ import openai
 import pytest
 
 from caret.contracts.usage import CompletionRecord
-from tests.benchmarks.code_text import SUFFIX
-from tests.functional.gateway.site import Frame, Site
+from tests.benchmarks.synthetic_code import SUFFIX
+from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = pytest.mark.engine
 MODEL = "whatever"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.gateway.site import Frame, Site, ask, until
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
 from tests.stack.prometheus import Prometheus, prometheus
 from tests.stack.watching import panels
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.benchmarks.code_text import SUFFIX, CodeText
-from tests.functional.gateway.site import Frame, PatientStream, ask, dial, until
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText
+from tests.functional.gateway.gateway_stack import Frame, PatientStream, ask, dial, until
 from tests.stack.commands import manage
 from tests.stack.running import Stack, Tenant
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.functional.gateway.site import Site, receive
+from tests.functional.gateway.gateway_stack import Site, receive
 
 pytestmark = pytest.mark.engine
 

@@ -10,9 +10,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
-from tests.cast import Company, make_company, make_key
+from tests.fixtures.companies import Company, make_company, make_key
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.site import dial, receive, until
+from tests.functional.gateway.gateway_stack import dial, receive, until
 from tests.stack.running import Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]

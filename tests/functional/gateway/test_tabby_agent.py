@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
-from tests.functional.gateway.site import Frame, Site
+from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = [
     pytest.mark.engine,

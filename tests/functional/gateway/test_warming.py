@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from tests.benchmarks.code_text import SUFFIX, CodeText
-from tests.functional.gateway.site import Frame, Site, ask, until
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
 
 pytestmark = pytest.mark.engine
 _NUM_OTHERS: Final = 3

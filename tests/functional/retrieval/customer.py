@@ -13,7 +13,7 @@ import psycopg
 from caret.client.websocket_client import Stream, open_stream
 from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Place
-from tests.functional.gateway.site import Frame, ask, until
+from tests.functional.gateway.gateway_stack import Frame, ask, until
 
 _PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some
 

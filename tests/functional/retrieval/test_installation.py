@@ -12,11 +12,11 @@ import pytest
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import serving_embeddings
 from tests.functional.conftest import Place
-from tests.functional.gateway.site import Frame, until
+from tests.functional.gateway.gateway_stack import Frame, until
 from tests.functional.retrieval.conftest import Pooling
 from tests.functional.retrieval.customer import Customer, num_questions_served
 from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
-from tests.integration.retrieval.library import Library, make_library
+from tests.integration.retrieval.index_harness import Library, make_library
 from tests.stack.services import Services
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]

@@ -5,10 +5,10 @@ from typing import Final
 import pytest
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.code_text import CodeText, tier_of
 from tests.benchmarks.installation import own_home
 from tests.benchmarks.replicas import OwnReplica, own_replicas_of
-from tests.functional.gateway.site import Site, own_site
+from tests.benchmarks.synthetic_code import CodeText, tier_of
+from tests.functional.gateway.gateway_stack import Site, own_site
 
 _NGRAM: Final = {
     "method": "ngram",

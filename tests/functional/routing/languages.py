@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.benchmarks.replicas import OwnReplica
-from tests.functional.gateway.site import Frame, Site, ask
+from tests.functional.gateway.gateway_stack import Frame, Site, ask
 
 _NUM_FILES: Final = 4  # of each language, asked in at once
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"

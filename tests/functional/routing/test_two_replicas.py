@@ -11,9 +11,9 @@ import pytest
 
 from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
 from inference.routing.consistent_hashing import CLEARLY_MORE
-from tests.benchmarks.code_text import SUFFIX, CodeText
 from tests.benchmarks.replicas import OwnReplica
-from tests.functional.gateway.site import Frame, Site, ask, receive, until
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive, until
 from tests.functional.routing.languages import assignments, files_at, numbers
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]

@@ -8,7 +8,7 @@ from tests.fakes.console_client import Client
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
 if TYPE_CHECKING:
-    from tests.cast import Person
+    from tests.fixtures.companies import Person
 
 
 class SignIn(Protocol):

@@ -15,11 +15,11 @@ from tenants.identity.api_keys.queries import holds
 from tenants.identity.api_keys.validation import NewKey
 from tenants.models import User
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.confirming import confirmed
-from tests.people import make_colleague
+from tests.integration.console.pages.step_up import confirmed
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from console.api import rate_limit
 from tenants.base.permissions import Role
-from tests.cast import ACME, make_company
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import ACME, make_company
 from tests.stack.seed import IS_DEEP, scaled
 
 CSRF_TOKEN = "c" * 32

@@ -18,14 +18,13 @@ from django.test import Client
 from console.api.api import api
 from tenants.base.permissions import Permission, Role, allows
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tests.cast import Cast, Company, make_completion, make_key
 from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
 from tests.fakes.exports import make_export
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fakes.saml_provider import SamlProvider
-from tests.fakes.sinks import make_sink
-from tests.integration.console.conftest import SignIn
-from tests.people import (
+from tests.fakes.siem_servers import make_sink
+from tests.fixtures.companies import Cast, Company, make_completion, make_key
+from tests.fixtures.users import (
     make_colleague,
     make_domain,
     make_invitation,
@@ -33,6 +32,7 @@ from tests.people import (
     make_team,
     one_scim_token,
 )
+from tests.integration.console.conftest import SignIn
 from tests.role_tables import only_for, role_cases
 
 

@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base.permissions import Role
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
-from tests.cast import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 ADDRESS = "/api/v1/audit"

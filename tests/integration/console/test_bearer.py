@@ -12,7 +12,7 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.identity.api_keys.scopes import PERMISSIONS_OF, Scope, permissions_of
 from tenants.models import ApiKey, AuditEntry
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.test_api_permissions import (
     ENDPOINTS,

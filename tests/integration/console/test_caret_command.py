@@ -15,8 +15,8 @@ from django.db import connections
 
 from caret.client.api.cli import EXIT_REFUSED, run
 from tenants.identity.api_keys.scopes import Scope
-from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
 from tests.fakes.exports import build_all
+from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 # A key makes none that may do more than it.
 KEY_MAKER = (Scope.KEYS_WRITE, Scope.INFERENCE)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 ADDRESS = "/api/v1/consent"

@@ -33,12 +33,12 @@ from tenants.privacy.consent.consent_texts import Kind as Wording
 from tenants.privacy.retention.purge import purge
 from tenants.security.audit.operations import Facts, record_change
 from tenants.security.authorization.actor import Actor
-from tests.cast import ACME, Cast, Company, make_company, make_key
 from tests.fakes.billing import ensure_invoice
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fakes.workbook import read_workbook
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
+from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.people import make_team
 from tests.stack.services import Services
 
 NOW: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)

@@ -21,8 +21,8 @@ from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import Scope
 from tenants.models import AuditEntry
-from tests.cast import ACME, Cast, Company, make_company, make_service_key
 from tests.fakes.exports import build_all, end_all, file_of, make_export
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
 

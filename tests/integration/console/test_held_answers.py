@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import ApiKey, KeptAnswer
 from tenants.privacy.idempotency import operations
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 

@@ -20,7 +20,7 @@ from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.leak_reports import SIGHTINGS
 from tenants.identity.api_keys.leak_response import end_leaked_keys
 from tenants.identity.api_keys.queries import KeyState, find_key
-from tests.cast import GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 
 SECRET = "not a very secret secret"

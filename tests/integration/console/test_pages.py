@@ -11,7 +11,7 @@ from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member, create_tenant
 from tenants.models import User
 from tenants.security.authorization.actor import platform_actor
-from tests.cast import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 # Scripts are files of ours, or data.

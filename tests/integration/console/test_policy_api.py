@@ -12,9 +12,9 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base.permissions import Role
 from tenants.models import ApiKey, PolicyVersion
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tests.cast import GLOBEX, Cast, Company, make_company, make_completion, make_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_completion, make_key
+from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.people import make_team
 
 NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring", "experiments"]}
 

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from caret.local.paths import REPOSITORY
 from console.assets import asset_url
-from tests.cast import Cast
+from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 from tests.stack.console import console
 from tests.stack.services import Services

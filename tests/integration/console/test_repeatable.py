@@ -23,9 +23,9 @@ from tenants.identity.api_keys.scopes import Scope
 from tenants.models import ApiKey, KeptAnswer, Membership
 from tenants.privacy.idempotency import operations
 from tenants.privacy.idempotency.operations import KEPT_FOR, Repeatable, find_answer, forget_answers
-from tests.cast import GLOBEX, Cast, Company, make_company, make_service_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_service_key
+from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
-from tests.people import make_colleague
 
 NEW_KEY = {"name": "Build server", "kind": "svc"}
 

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tenants.usage.rollups.operations import roll_up
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.tenants.records import add_completion, add_outcome
 

@@ -8,7 +8,7 @@ from django.test import Client, override_settings
 from console.password_hashing import MAX_CHECKS, checking_place
 from console.throttling import MAX_TRIES, Attempt, Secret, count_attempt
 from tenants.base import redis_connection
-from tests.cast import PASSWORD, Cast, Person
+from tests.fixtures.companies import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
 
 

@@ -14,8 +14,8 @@ from console.outbound_limit import OUTWARD
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditSink
 from tenants.security.encryption.queries import find_evidence
-from tests.cast import ACME, Cast, Company, make_company
-from tests.fakes.sinks import Hook, make_sink, syslog_server, webhook
+from tests.fakes.siem_servers import Hook, make_sink, syslog_server, webhook
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 ADDRESS = "/api/v1/audit/sinks"

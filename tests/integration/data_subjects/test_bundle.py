@@ -25,10 +25,10 @@ from tenants.compliance.data_subjects.verify_cli import main as verify
 from tenants.models import KeptAnswer, Membership, User
 from tenants.security.audit.queries import Asked as AskedEntries
 from tenants.security.audit.queries import list_entries
-from tests.cast import make_key
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import make_key
+from tests.integration.content_capture.consenting_tenant import YES
 from tests.integration.data_subjects.traces import REPOSITORY, Traced
-from tests.integration.telemetry.willing import YES
 
 KEYS = signing_keys().public_keys()
 

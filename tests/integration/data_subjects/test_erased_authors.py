@@ -29,8 +29,8 @@ from tenants.policy.overrides.queries import Subject, SubjectKind, find_layer, p
 from tenants.policy.queries import get_policy, page_of_versions
 from tenants.privacy.retention.operations import set_rule
 from tenants.privacy.retention.rules_in_force import rules_of
-from tests.cast import ACME, Company, Person, make_company
-from tests.people import Mailbox, make_colleague, make_team
+from tests.fixtures.companies import ACME, Company, Person, make_company
+from tests.fixtures.users import Mailbox, make_colleague, make_team
 
 
 @dataclass(frozen=True, slots=True)

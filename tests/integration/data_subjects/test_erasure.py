@@ -49,12 +49,12 @@ from tenants.security.audit.queries import Asked, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_evidence
 from tenants.tasks import erase_subjects
-from tests.cast import make_completion
 from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
-from tests.integration.data_subjects.searching import places_of
+from tests.fixtures.companies import make_completion
+from tests.fixtures.users import make_colleague
+from tests.integration.content_capture.consenting_tenant import files
+from tests.integration.data_subjects.full_text_scan import places_of
 from tests.integration.data_subjects.traces import Traced
-from tests.integration.telemetry.willing import files
-from tests.people import make_colleague
 
 COUNTED = (UsageRecord, Outcome, Typed, UsageHour, UsageDay)
 

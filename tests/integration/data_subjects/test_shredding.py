@@ -25,11 +25,11 @@ from tenants.security.encryption.operations import seal_for
 from tenants.security.encryption.queries import open_sealed
 from tenants.usage.ingestion.operations import drain
 from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
+from tests.fixtures.users import make_domain, make_team
+from tests.integration.content_capture.consenting_tenant import files
 from tests.integration.data_subjects.test_erasure import certificate, places
 from tests.integration.data_subjects.traces import Traced
-from tests.integration.telemetry.willing import files
 from tests.integration.tenants.test_ingest import outcome
-from tests.people import make_domain, make_team
 
 
 def set_statuses(traced: Traced, *statuses: TenantStatus) -> None:

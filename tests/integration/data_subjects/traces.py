@@ -29,9 +29,9 @@ from tenants.privacy.idempotency.operations import Answer, Repeatable, keep_answ
 from tenants.privacy.retrieval_index.chunk_encryption import Vault
 from tenants.security.authorization.actor import Actor
 from tenants.usage.rollups.operations import mark_again, roll_up
-from tests.cast import Company, Person, make_completion, make_key
-from tests.integration.telemetry.willing import Willing, make_willing
-from tests.people import send_invitation
+from tests.fixtures.companies import Company, Person, make_completion, make_key
+from tests.fixtures.users import send_invitation
+from tests.integration.content_capture.consenting_tenant import Willing, make_willing
 
 REPOSITORY: Final = "planted-repository"
 

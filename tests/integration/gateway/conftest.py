@@ -10,7 +10,7 @@ import pytest
 
 from caret.local.paths import REPOSITORY
 from tests.benchmarks.installation import UNSHED, own_home
-from tests.functional.gateway.site import Site, own_site
+from tests.functional.gateway.gateway_stack import Site, own_site
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
 # Not 10 s, as in service: the tests wait for it.

@@ -33,8 +33,8 @@ from tenants.fleet.pools.fleet_state import Steering
 from tenants.fleet.pools.metric_samples import Samples, parse
 from tenants.fleet.pools.pool_status import members_of, places_of
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Site, own_site, until
-from tests.integration.gateway.asking import replicas_asked
+from tests.functional.gateway.gateway_stack import Site, own_site, until
+from tests.integration.gateway.requests import replicas_asked
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POOL = "demo-fast"

@@ -33,9 +33,9 @@ from tests.benchmarks.installation import (
     publish,
     root_secret_of,
 )
-from tests.cast import Company, make_company
+from tests.fixtures.companies import Company, make_company
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
 AWAY_S: Final = 10.0

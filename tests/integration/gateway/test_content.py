@@ -20,7 +20,7 @@ from caret.contracts.policy import Telemetry
 from caret.contracts.sealed_message import FIELD
 from caret.contracts.snapshot import TenantSnapshot
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
-from tests.functional.gateway.site import Entries, Site, until
+from tests.functional.gateway.gateway_stack import Entries, Site, until
 
 ALLOWED = Telemetry(wording="tenant-1", retention_days=30)
 

@@ -15,8 +15,8 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import LastOfPool, Wish, change_drain, read_drains
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Site, ask, own_site, until
-from tests.integration.gateway.asking import replicas_asked, small_frame
+from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
+from tests.integration.gateway.requests import replicas_asked, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG_TOKENS = 400  # the fake engine takes a second for them

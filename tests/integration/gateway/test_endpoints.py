@@ -12,8 +12,8 @@ from inference.pools.discovery.pool_members import ROUND_S
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_beside
-from tests.fakes.told_engine import told_engine
-from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.fakes.scripted_engine import told_engine
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
 ONE, TWO = "127.0.0.1", "127.0.0.2"

@@ -8,10 +8,10 @@ import aiohttp
 import pytest
 
 from inference.pools.health.replica_states import MAX_FAILURES
-from tests.functional.gateway.site import Site
-from tests.integration.gateway.asks import ASKS, Ask
+from tests.functional.gateway.gateway_stack import Site
 from tests.integration.gateway.conftest import STALL_S
 from tests.integration.gateway.faults import CUT_OFF, FAULTS, SECRET, STALLS
+from tests.integration.gateway.sample_requests import ASKS, Ask
 
 DEADLINE_S = STALL_S + 4
 

@@ -12,8 +12,8 @@ import pytest
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.health import HealthConsumer
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
-from tests.functional.gateway.site import Site, until
-from tests.integration.gateway.asks import ASKS
+from tests.functional.gateway.gateway_stack import Site, until
+from tests.integration.gateway.sample_requests import ASKS
 
 OPEN = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
 GUARDED = sorted({*DIALECTS, *LOOKUPS} - OPEN)

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from caret.local.paths import REPOSITORY
-from tests.functional.gateway.site import Site
+from tests.functional.gateway.gateway_stack import Site
 from tests.stack.seed import IS_DEEP, scaled
 
 DESCRIPTION = REPOSITORY / "platform" / "docs" / "openapi.json"

@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection
 
 from caret.contracts.usage import CompletionRecord
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Site, own_site, until
+from tests.functional.gateway.gateway_stack import Site, own_site, until
 from tests.integration.gateway.fake_engine import SHORT_TOKENS
 from tests.stack.seed import SEED
 

@@ -10,8 +10,8 @@ from caret.client.websocket_client import Stream
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.dns_server import DnsServer, dns_server_beside
-from tests.fakes.told_engine import ToldEngine, told_engine
-from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.fakes.scripted_engine import ToldEngine, told_engine
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
 NAME = "engines.caret.test"

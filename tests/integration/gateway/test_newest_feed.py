@@ -13,8 +13,8 @@ from caret.local.paths import EmbeddedPaths
 from caret.local.service import await_ready
 from caret.local.valkey import EmbeddedValkey
 from inference.gateway.supersession.feed import CHANNEL, NewestFeed
-from tests.fakes.claims import ClaimingGateway
 from tests.fakes.clock import FakeClock
+from tests.fakes.supersession import ClaimingGateway
 
 PATIENCE_S = 10.0
 

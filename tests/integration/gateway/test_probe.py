@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 
 from caret.client.synthetic_probe import Probe, Seen, type_once
 from tenants.fleet.pools.metric_samples import parse
-from tests.functional.gateway.site import Site
+from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
 
 

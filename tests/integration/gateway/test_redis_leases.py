@@ -20,9 +20,9 @@ from inference.gateway.rate_limits.leased_bucket import Grant, LeaseRequest, Rul
 from inference.gateway.rate_limits.leases import Leases, OverLimit, Want
 from inference.gateway.rate_limits.redis_lease_store import RedisLeases, redis_for_leases
 from tests.fakes.clock import FakeClock
-from tests.fakes.cut_way import cut_way
 from tests.fakes.leases import FakeLeaseStore
-from tests.functional.gateway.site import until
+from tests.fakes.tcp_proxy import cut_way
+from tests.functional.gateway.gateway_stack import until
 from tests.stack.seed import seeds
 
 # A unit comes back after a minute: none does within a test.

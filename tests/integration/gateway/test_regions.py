@@ -19,8 +19,8 @@ from caret.local.paths import REPOSITORY
 from caret.local.process_tag import environment_with
 from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
-from tests.fakes.cut_way import CutWay, cut_way
-from tests.functional.gateway.site import Entries, Site, ask, own_site, until
+from tests.fakes.tcp_proxy import CutWay, cut_way
+from tests.functional.gateway.gateway_stack import Entries, Site, ask, own_site, until
 
 PATIENCE_S = 20.0  # the relay gives up after 5 s without an answer, and waits as long
 EAST, WEST = "east", "west"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
 from tests.integration.gateway.collector import Collector, running_collector
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 
 _CONTEXT: Frame = {
     "path": "shop/main.py",

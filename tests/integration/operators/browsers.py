@@ -21,8 +21,8 @@ from tenants.fleet.operators.accounts import (
     create_operator,
     list_operators,
 )
-from tests.cast import Company
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import Company
 
 SESSION: Final = "caret-operator"
 

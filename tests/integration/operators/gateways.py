@@ -24,7 +24,7 @@ from tests.benchmarks.installation import (
     root_secret_of,
     started,
 )
-from tests.fakes.told_engine import ToldEngine, told_engine
+from tests.fakes.scripted_engine import ToldEngine, told_engine
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until

@@ -3,7 +3,7 @@
 import pytest
 
 from tenants.models import Tenant
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.operators.browsers import make_account, new_browser
 
 CHANGES: list[tuple[str, dict[str, str]]] = [

@@ -30,7 +30,7 @@ from tenants.fleet.pools.daily_usage import (
 )
 from tenants.fleet.pools.installation_status import read_installation
 from tenants.models import Outcome, UsageRecord
-from tests.cast import ACME, GLOBEX, Company, completion_fields, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, completion_fields, make_company
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 from tests.stack.services import Services

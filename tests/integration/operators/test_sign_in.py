@@ -16,8 +16,8 @@ from console.throttling import MAX_ATTEMPTS, Attempt, Secret, count_attempt
 from tenants.base.permissions import Role
 from tenants.fleet.operators.accounts import disable_operator, renew_operator
 from tenants.models import Operator, User
-from tests.cast import PASSWORD, Cast
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import PASSWORD, Cast
 from tests.integration.operators.browsers import SESSION, make_account, new_browser, signed_in
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,7 +7,7 @@ from django.test import Client
 
 from console.assets import static_files
 from tenants.models import Tenant
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.operators.browsers import signed_in
 
 

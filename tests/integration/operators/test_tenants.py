@@ -19,8 +19,8 @@ from tenants.billing.plans.operations import create_plan
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.security.authorization.actor import Actor, Operator
-from tests.cast import ACME, GLOBEX, Company, make_company, make_key
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.operators.browsers import Browser, signed_in
 
 NOT_SHOWN = "Laptop of Ada, secret project"

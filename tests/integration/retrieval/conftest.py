@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.fakes.embeddings import FakeEmbeddings
-    from tests.integration.retrieval.library import Library
+    from tests.integration.retrieval.index_harness import Library
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def embeddings() -> Iterator[FakeEmbeddings]:
 
 @pytest.fixture
 def acme(embeddings: FakeEmbeddings) -> Library:
-    from tests.integration.retrieval.library import make_library
+    from tests.integration.retrieval.index_harness import make_library
 
     return make_library("acme", embeddings)
 
@@ -39,6 +39,6 @@ def acme(embeddings: FakeEmbeddings) -> Library:
 @pytest.fixture
 def globex(embeddings: FakeEmbeddings) -> Library:
     """The neighbour, who lets a repository of the same name be indexed."""
-    from tests.integration.retrieval.library import make_library
+    from tests.integration.retrieval.index_harness import make_library
 
     return make_library("globex", embeddings)

@@ -16,7 +16,7 @@ from tenants.policy.document import write_policy
 from tenants.policy.queries import find_policy
 from tenants.privacy.retrieval_index import erasure
 from tests.fakes.embeddings import FakeEmbeddings
-from tests.integration.retrieval.library import Library, code
+from tests.integration.retrieval.index_harness import Library, code
 
 INVOICE = code("invoice", "total")
 

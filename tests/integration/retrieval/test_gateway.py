@@ -24,7 +24,7 @@ from tests.fakes.embeddings import FakeEmbeddings
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_policy, make_principal
 from tests.functional.gateway.company import in_thread
-from tests.integration.retrieval.library import Library, code
+from tests.integration.retrieval.index_harness import Library, code
 
 INVOICE = DraftFile("invoices.py", code("invoice", "total", "tax"), 0)
 POLICY = make_policy(retrieval=("shop",))

@@ -12,7 +12,7 @@ from tenants.models import RetrievalChunk
 from tenants.privacy.retrieval_index import erasure
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
-from tests.integration.retrieval.library import Library, code
+from tests.integration.retrieval.index_harness import Library, code
 
 
 def test_the_likest_chunk_is_found_first(acme: Library) -> None:

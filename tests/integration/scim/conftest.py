@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.cast import Company
+    from tests.fixtures.companies import Company
     from tests.integration.scim.provider import Provider
 
 
@@ -19,7 +19,7 @@ def _database(database: None) -> None:
 def company() -> Company:
     # Imported here: plugins are loaded before Django is set up, models after.
     from tenants.base.permissions import Role
-    from tests.cast import make_company
+    from tests.fixtures.companies import make_company
 
     return make_company("initech", {Role.OWNER: "olga"})
 
@@ -27,7 +27,7 @@ def company() -> Company:
 @pytest.fixture
 def domain(company: Company) -> str:
     """One that was verified for the company."""
-    from tests.people import make_domain
+    from tests.fixtures.users import make_domain
 
     name = f"{secrets.token_hex(4)}.example"
     make_domain(company, name, verified=True)

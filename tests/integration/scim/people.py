@@ -2,7 +2,7 @@
 
 from tenants.base.permissions import Role
 from tenants.identity.members.queries import find_user, list_members
-from tests.cast import Company, Person
+from tests.fixtures.companies import Company, Person
 from tests.integration.scim.provider import Provider
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.test import Client
 
-from tests.cast import Company
-from tests.people import make_scim_token
+from tests.fixtures.companies import Company
+from tests.fixtures.users import make_scim_token
 
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"

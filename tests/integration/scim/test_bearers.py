@@ -7,9 +7,9 @@ from django.utils import timezone
 from caret.contracts.snapshot import TenantStatus
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.scim.tokens import list_scim_tokens, revoke_scim_token
-from tests.cast import Company
+from tests.fixtures.companies import Company
+from tests.fixtures.users import make_scim_token
 from tests.integration.scim.provider import Provider
-from tests.people import make_scim_token
 
 
 def test_a_revoked_token_opens_nothing(company: Company) -> None:

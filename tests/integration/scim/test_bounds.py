@@ -12,7 +12,7 @@ from console.scim.resource_views import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VA
 from tenants.identity.scim.groups import MAX_CHANGED_MEMBERS, MAX_TRIED_MEMBERS
 from tenants.identity.scim.search import MAX_RESULTS, MAX_SEARCHED
 from tenants.models import ScimUser
-from tests.cast import Cast, Company
+from tests.fixtures.companies import Cast, Company
 from tests.integration.scim.provider import GROUP, USER, Provider, provider_of
 
 

@@ -7,8 +7,8 @@ import pytest
 from caret.contracts.pricing import BudgetScope
 from tenants.billing.budgets import limits
 from tenants.billing.budgets.operations import Holder
-from tests.cast import Company
 from tests.fakes.billing import make_budget, make_customer
+from tests.fixtures.companies import Company
 from tests.integration.scim.provider import Provider
 
 

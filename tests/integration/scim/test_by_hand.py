@@ -7,10 +7,10 @@ from django.utils import timezone
 from tenants.base.permissions import Role
 from tenants.identity.invitations.operations import Guest, accept_invitation
 from tenants.identity.member_lifecycle import remove_member
-from tests.cast import Cast, Company, Person
+from tests.fixtures.companies import Cast, Company, Person
+from tests.fixtures.users import Mailbox, make_colleague, make_domain, send_invitation
 from tests.integration.scim.people import members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of
-from tests.people import Mailbox, make_colleague, make_domain, send_invitation
 
 
 def removed(company: Company, domain: str, provider: Provider) -> tuple[str, Person]:

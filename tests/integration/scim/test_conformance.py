@@ -5,8 +5,8 @@ from django.core.wsgi import get_wsgi_application
 from scim2_client.engines.wsgi import WSGISCIMClient
 from scim2_tester import Status, check_server
 
-from tests.cast import make_company
-from tests.people import make_scim_token
+from tests.fixtures.companies import make_company
+from tests.fixtures.users import make_scim_token
 
 
 def test_the_conformance_suite_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

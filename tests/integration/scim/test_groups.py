@@ -20,9 +20,9 @@ from tenants.identity.teams.operations import (
 )
 from tenants.identity.teams.queries import page_of_teams
 from tenants.security.authorization.actor import Actor
-from tests.cast import Cast, Company
+from tests.fixtures.companies import Cast, Company
+from tests.fixtures.users import make_colleague, make_domain, make_team
 from tests.integration.scim.provider import GROUP, Provider, provider_of
-from tests.people import make_colleague, make_domain, make_team
 
 
 @pytest.fixture

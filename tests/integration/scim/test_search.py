@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base.permissions import Role
 from tenants.identity.scim import queries, search
 from tenants.models import ScimGroupMember
-from tests.cast import Cast, Company, make_company
+from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.scim.provider import Provider, provider_of
 from tests.integration.scim.test_bounds import make_many
 from tests.stack.services import Services

@@ -13,11 +13,11 @@ from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.identity.domains.operations import give_up_domain
 from tenants.identity.members.queries import find_memberships, find_user
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert, Invitation, ScimUser, User
-from tests.cast import Cast, Company, make_key
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import Cast, Company, make_key
+from tests.fixtures.users import make_colleague, make_domain, send_invitation
 from tests.integration.scim.people import members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of
-from tests.people import make_colleague, make_domain, send_invitation
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 

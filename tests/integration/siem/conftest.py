@@ -10,8 +10,8 @@ from tests.integration.siem.clock import Clock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.cast import Company
-    from tests.fakes.sinks import Hook, Syslog
+    from tests.fakes.siem_servers import Hook, Syslog
+    from tests.fixtures.companies import Company
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def company() -> Iterator[Company]:
     # Imported here: plugins are loaded before Django is set up, models after.
     from caret.foundation.postgres.tenant_scope import tenant
     from tenants.models import AuditSink
-    from tests.cast import ACME, make_company
+    from tests.fixtures.companies import ACME, make_company
 
     company = make_company("initech", ACME)
     yield company
@@ -40,7 +40,7 @@ def company() -> Iterator[Company]:
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    from tests.fakes.sinks import webhook
+    from tests.fakes.siem_servers import webhook
 
     with webhook() as hook:
         yield hook
@@ -48,7 +48,7 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture
 def syslog() -> Iterator[Syslog]:
-    from tests.fakes.sinks import syslog_server
+    from tests.fakes.siem_servers import syslog_server
 
     with syslog_server() as syslog:
         yield syslog

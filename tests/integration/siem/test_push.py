@@ -24,10 +24,10 @@ from tenants.security.audit.hash_chain import hash_of
 from tenants.security.encryption.envelope import Place
 from tenants.security.encryption.operations import seal_for
 from tenants.tasks import push_audit
-from tests.cast import ACME, Company, make_company
-from tests.fakes.sinks import Hook, Syslog, webhook
-from tests.integration.siem.attached import add, attach, attach_syslog, state
+from tests.fakes.siem_servers import Hook, Syslog, webhook
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.siem.clock import Clock
+from tests.integration.siem.sink_fixtures import add, attach, attach_syslog, state
 
 
 def test_a_webhook_gets_every_entry_signed_and_in_order(

@@ -10,10 +10,10 @@ from tenants.compliance.audit_sinks.delivery_worker import push_due
 from tenants.compliance.audit_sinks.operations import retry_sink, try_sink
 from tenants.compliance.audit_sinks.queries import SinkView
 from tenants.models import AuditEntry, AuditSink
-from tests.cast import Cast, Company
-from tests.fakes.sinks import Hook
-from tests.integration.siem.attached import attach, state
+from tests.fakes.siem_servers import Hook
+from tests.fixtures.companies import Cast, Company
 from tests.integration.siem.clock import Clock
+from tests.integration.siem.sink_fixtures import attach, state
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from tenants.compliance.audit_sinks.messages import TEST, Message
 from tenants.compliance.audit_sinks.secret_storage import new_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
-from tests.cast import Company
 from tests.fakes.certificate import certificate_for_loopback
-from tests.fakes.names import silent_names
-from tests.fakes.sinks import Hook, Syslog, syslog_server, webhook
-from tests.integration.siem.attached import add, attach, attach_syslog, state
+from tests.fakes.dns import silent_names
+from tests.fakes.siem_servers import Hook, Syslog, syslog_server, webhook
+from tests.fixtures.companies import Company
 from tests.integration.siem.clock import Clock
+from tests.integration.siem.sink_fixtures import add, attach, attach_syslog, state
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 

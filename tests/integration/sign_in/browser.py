@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 
-from tests.cast import PASSWORD, Person
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import PASSWORD, Person
 
 
 @dataclass

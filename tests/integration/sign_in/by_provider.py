@@ -10,8 +10,8 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.identity.sso.operations import NewProvider, set_provider
 from tenants.models import AuditEntry
-from tests.cast import Company
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import Company
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
 
 

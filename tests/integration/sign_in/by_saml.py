@@ -10,10 +10,10 @@ from django.utils import timezone
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import Described, set_saml_provider
-from tests.cast import Company, make_company
 from tests.fakes.saml_provider import Said, SamlProvider
+from tests.fixtures.companies import Company, make_company
+from tests.fixtures.users import make_domain
 from tests.integration.sign_in.by_provider import fresh_client
-from tests.people import make_domain
 
 
 def company_with(idp: SamlProvider) -> Company:

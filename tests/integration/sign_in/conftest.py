@@ -13,7 +13,7 @@ from tests.integration.sign_in.openid_provider import OpenIdProvider, running_pr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.cast import Company, Person
+    from tests.fixtures.companies import Company, Person
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +45,9 @@ def company(provider: OpenIdProvider) -> Company:
     """Its people's domain is verified, and its identity provider is ours."""
     # Imported here: plugins are loaded before Django is set up, models after.
     from tenants.base.permissions import Role
-    from tests.cast import make_company
+    from tests.fixtures.companies import make_company
+    from tests.fixtures.users import make_domain
     from tests.integration.sign_in.by_provider import use
-    from tests.people import make_domain
 
     made = make_company("initech", {Role.OWNER: "olga"})
     make_domain(made, f"{made.slug}.example", verified=True)

@@ -16,8 +16,8 @@ from tenants.base.permissions import Role
 from tenants.identity.members.operations import join
 from tenants.identity.sso import mfa_events
 from tenants.models import AuditEntry
-from tests.cast import Cast, Company, Person, make_company
 from tests.fakes.passkey import SoftPasskey
+from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.integration.sign_in import with_passkey
 from tests.integration.sign_in.browser import Browser, new_browser
 

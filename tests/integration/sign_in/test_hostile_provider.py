@@ -17,7 +17,8 @@ from console.sign_in.egress_session import BOUNDS
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tenants.identity.sso.refused_sign_ins import MAX_ENTRIES
-from tests.cast import Company, Person, make_company
+from tests.fixtures.companies import Company, Person, make_company
+from tests.fixtures.users import make_domain
 from tests.integration.sign_in.by_provider import (
     come_back,
     fresh_client,
@@ -27,7 +28,6 @@ from tests.integration.sign_in.by_provider import (
     use,
 )
 from tests.integration.sign_in.openid_provider import ABSENT, CLIENT_ID, OpenIdProvider
-from tests.people import make_domain
 
 CONFIGURATION = "/.well-known/openid-configuration"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"

@@ -14,7 +14,8 @@ from tenants.identity.members.queries import find_user
 from tenants.identity.sso.operations import NewProvider, remove_provider, set_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry, IdentityProvider
-from tests.cast import PASSWORD, Cast, Company, Person, make_company
+from tests.fixtures.companies import PASSWORD, Cast, Company, Person, make_company
+from tests.fixtures.users import Mailbox, make_colleague, make_domain, send_invitation
 from tests.integration.sign_in.by_provider import (
     come_back,
     fresh_client,
@@ -28,7 +29,6 @@ from tests.integration.sign_in.openid_provider import (
     OpenIdProvider,
     new_key,
 )
-from tests.people import Mailbox, make_colleague, make_domain, send_invitation
 
 
 def test_a_member_comes_in_by_his_provider(

@@ -12,8 +12,8 @@ from django.utils import timezone
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import Described, set_saml_provider
-from tests.cast import PASSWORD, Company, Person, make_company
 from tests.fakes.saml_provider import SamlProvider
+from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client, sent_to
 from tests.integration.sign_in.openid_provider import OpenIdProvider

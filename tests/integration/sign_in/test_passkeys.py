@@ -10,11 +10,11 @@ from django.utils import timezone
 from console.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import NewProvider, require_second_factor, set_provider
-from tests.cast import Company, Person, make_company
 from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
+from tests.fixtures.companies import Company, Person, make_company
+from tests.fixtures.users import make_domain
 from tests.integration.sign_in.with_passkey import Browser, question_of
-from tests.people import make_domain
 
 
 @pytest.fixture

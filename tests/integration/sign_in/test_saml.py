@@ -11,8 +11,8 @@ from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 from tenants.base import redis_connection
 from tenants.base.errors import Invalid
 from tenants.base.permissions import Role
-from tests.cast import PASSWORD, Cast, Company, Person
 from tests.fakes.saml_provider import SamlProvider, encoded
+from tests.fixtures.companies import PASSWORD, Cast, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
 from tests.integration.sign_in.by_saml import asked, company_with, post, use
 

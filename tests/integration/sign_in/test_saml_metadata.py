@@ -9,10 +9,10 @@ from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import Described, set_saml_provider
 from tenants.identity.sso.queries import get_rules
-from tests.cast import Cast, Company
 from tests.fakes.saml_provider import SamlProvider
+from tests.fixtures.companies import Cast, Company
+from tests.fixtures.users import make_colleague
 from tests.integration.sign_in.by_saml import company_with, use
-from tests.people import make_colleague
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import join
 from tenants.identity.sso.operations import require_second_factor
 from tenants.models import User
-from tests.cast import PASSWORD, Company, make_company
+from tests.fixtures.companies import PASSWORD, Company, make_company
+from tests.fixtures.users import make_colleague
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
-from tests.people import make_colleague
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from tenants.identity.members.queries import find_memberships
 from tenants.identity.members.sessions import forget_expired_sessions
 from tenants.identity.sso.operations import remove_provider
 from tenants.models import User
-from tests.cast import Company, Person, make_company
+from tests.fixtures.companies import Company, Person, make_company
+from tests.fixtures.users import Mailbox, make_domain, send_invitation
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import come_back, fresh_client, use
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
-from tests.people import Mailbox, make_domain, send_invitation
 
 PROVIDER = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 

@@ -14,12 +14,12 @@ from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import Described, remove_provider, set_saml_provider
 from tenants.identity.sso.queries import get_rules
-from tests.cast import Company, Person
 from tests.fakes.console_client import Client
 from tests.fakes.saml_provider import SamlProvider
+from tests.fixtures.companies import Company, Person
+from tests.fixtures.users import make_colleague
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.openid_provider import OpenIdProvider
-from tests.people import make_colleague
 
 GRAVE = "/access/provider/remove"
 AGAIN = "/account/sign-in-again?next=%2Faccess%2Fprovider%2Fremove"

@@ -15,13 +15,13 @@ from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.scim.tokens import create_scim_token
-from tests.cast import Company, Person, make_company, make_key
+from tests.fixtures.companies import Company, Person, make_company, make_key
+from tests.fixtures.users import Mailbox, send_invitation
 from tests.integration.operators.browsers import SESSION
 from tests.integration.operators.browsers import new_browser as new_operators_browser
 from tests.integration.operators.browsers import signed_in as signed_in_operator
 from tests.integration.sign_in.browser import Browser, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
-from tests.people import Mailbox, send_invitation
 from tests.stack.services import Services
 
 COOKIE = settings.SESSION_COOKIE_NAME

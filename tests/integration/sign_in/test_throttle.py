@@ -23,8 +23,8 @@ from console.throttling import (
 )
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
-from tests.cast import PASSWORD, Person, make_company
 from tests.fakes.passkey import SoftPasskey
+from tests.fixtures.companies import PASSWORD, Person, make_company
 from tests.integration.sign_in import with_passkey
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client

@@ -6,9 +6,9 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cast import PASSWORD, Person
 from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
+from tests.fixtures.companies import PASSWORD, Person
 
 _QUESTION = re.compile(r'<script id="passkey-question" type="application/json">(.+?)</script>')
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from tests.integration.telemetry.willing import Willing
+    from tests.integration.content_capture.consenting_tenant import Willing
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def backup(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def acme() -> Willing:
-    from tests.integration.telemetry.willing import make_willing
+    from tests.integration.content_capture.consenting_tenant import make_willing
 
     return make_willing("acme")
 
@@ -63,6 +63,6 @@ def acme() -> Willing:
 @pytest.fixture
 def globex() -> Willing:
     """The neighbour, who is as willing."""
-    from tests.integration.telemetry.willing import make_willing
+    from tests.integration.content_capture.consenting_tenant import make_willing
 
     return make_willing("globex")

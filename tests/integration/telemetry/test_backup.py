@@ -29,8 +29,14 @@ from tenants.security.encryption import destroyed_keys
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.operations import shred_scope, shred_tenant
 from tenants.security.encryption.rotation import rotate_tenant
-from tests.integration.telemetry.restoring import back_up, destroy_again, lost, opened, restore
-from tests.integration.telemetry.willing import Willing
+from tests.integration.content_capture.backup_restore import (
+    back_up,
+    destroy_again,
+    lost,
+    opened,
+    restore,
+)
+from tests.integration.content_capture.consenting_tenant import Willing
 from tests.stack.services import Services
 
 SECRET = "planted secret of acme"

@@ -17,7 +17,7 @@ from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import find_evidence, open_sealed
-from tests.integration.telemetry.willing import BOTH, Willing, files, sweep
+from tests.integration.content_capture.consenting_tenant import BOTH, Willing, files, sweep
 
 
 def test_withdrawal_makes_all_unreadable_at_once_and_objects_go(

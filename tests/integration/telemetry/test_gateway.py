@@ -20,9 +20,9 @@ from inference.content_capture.telemetry import Telemetry
 from tenants.base.redis_connection import connect
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.privacy.consent.consent import NO_CONSENT
-from tests.cast import Person, make_key
 from tests.fakes.requests import make_admitted, make_arrival
-from tests.integration.telemetry.willing import Willing, work
+from tests.fixtures.companies import Person, make_key
+from tests.integration.content_capture.consenting_tenant import Willing, work
 
 
 def principal(willing: Willing, person: Person) -> Principal:

@@ -22,7 +22,7 @@ from tenants.models import TelemetryObject
 from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
-from tests.integration.telemetry.willing import (
+from tests.integration.content_capture.consenting_tenant import (
     BOTH,
     Willing,
     completion,

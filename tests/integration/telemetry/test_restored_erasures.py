@@ -21,9 +21,9 @@ from tenants.models import (
     User,
 )
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
-from tests.cast import Company, Person
-from tests.integration.telemetry.restoring import back_up, destroy_again, lost, restore
-from tests.integration.telemetry.willing import Willing
+from tests.fixtures.companies import Company, Person
+from tests.integration.content_capture.backup_restore import back_up, destroy_again, lost, restore
+from tests.integration.content_capture.consenting_tenant import Willing
 from tests.stack.services import Services
 
 

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from tenants.security.encryption.operations import shred_tenant
-from tests.integration.telemetry.willing import BOTH, YES, Willing, training
+from tests.integration.content_capture.consenting_tenant import BOTH, YES, Willing, training
 
 
 def test_training_data_is_of_those_who_agreed_to_training(

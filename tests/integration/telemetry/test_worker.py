@@ -8,7 +8,7 @@ import pytest
 
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
-from tests.integration.telemetry.willing import Willing, completion
+from tests.integration.content_capture.consenting_tenant import Willing, completion
 from tests.stack.services import Services
 from tests.stack.worker import running_worker
 

@@ -9,7 +9,7 @@ from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import Outcome, Typed, UsageRecord
 from tenants.usage.rollups.dirty_hours import hours_of, mark
-from tests.cast import Company
+from tests.fixtures.companies import Company
 
 NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 

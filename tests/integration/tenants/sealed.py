@@ -7,7 +7,7 @@ from tenants.security.encryption.key_cache import held_keys
 from tenants.security.encryption.operations import seal_for
 from tenants.security.encryption.queries import open_sealed
 from tenants.security.encryption.rotation import Rotated, rotate_tenant
-from tests.cast import Company
+from tests.fixtures.companies import Company
 
 PLACE = Place(table="telemetry", column="content", row="7")
 

@@ -19,7 +19,7 @@ from tenants.models import AuditEntry, AuditHead, Tenant
 from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
 from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor, platform_actor
-from tests.cast import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 
 
 @pytest.fixture

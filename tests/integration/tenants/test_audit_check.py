@@ -19,7 +19,7 @@ from tenants.security.audit.chain_check import Checked, check_trail
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.audit.signed_heads import sign_head
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.stack.services import Services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

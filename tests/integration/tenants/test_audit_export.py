@@ -26,7 +26,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import sign_head
 from tenants.security.audit.verify_cli import main as verify_audit
 from tenants.security.authorization.actor import Actor
-from tests.cast import ACME, Cast, Company, make_company, make_key
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
 from tests.stack.services import Services
 
 ALL = Period(None, None)

@@ -17,7 +17,7 @@ from tenants.security.audit.hash_chain import HEAD_PURPOSE
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import ChainBroken, sign_head, sign_heads, signed_document
 from tenants.tasks import sign_audit_heads
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.stack.services import Services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

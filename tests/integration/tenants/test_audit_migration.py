@@ -14,7 +14,7 @@ from django.db import connections, transaction
 from caret.foundation.ids import uuid7
 from tenants.models import AuditEntry, AuditHead
 from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 
 COLUMNS = ("sequence", "previous_hash", "hash", "actor_kind", "actor_key")
 TABLES = ("tenants_auditentry", "tenants_audithead")

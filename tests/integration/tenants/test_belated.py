@@ -28,7 +28,7 @@ from tenants.usage.ingestion.late_outcomes import insert_belated
 from tenants.usage.ingestion.operations import drain
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.ingestion.row_mapping import Belated, decode_row
-from tests.cast import Cast, Company, make_company
+from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 
 KEY = KeyId(str(uuid.uuid4()))

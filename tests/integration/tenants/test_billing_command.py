@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tenants.billing.invoices.queries import find_invoice
-from tests.cast import make_company
 from tests.fakes.billing import make_older, use
+from tests.fixtures.companies import make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90

@@ -17,7 +17,7 @@ from tenants.billing.invoices.billing_profile import (
 )
 from tenants.billing.invoices.document import Party, Tax
 from tenants.models import AuditEntry, BillingProfile
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.stack.waiting import wait_until
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

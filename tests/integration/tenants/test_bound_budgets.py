@@ -9,9 +9,9 @@ from tenants.base.errors import Conflict
 from tenants.billing.budgets import limits
 from tenants.billing.budgets.operations import Holder, Terms, change_budget
 from tenants.identity.teams.operations import put_into_team
-from tests.cast import ACME, Company, make_company
 from tests.fakes.billing import NOW, hard_budgets, make_budget, make_customer
-from tests.people import make_team
+from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.users import make_team
 
 
 @pytest.fixture

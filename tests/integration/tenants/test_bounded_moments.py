@@ -15,8 +15,8 @@ from tenants.compliance.exports.jobs.queries import find_build, list_builds
 from tenants.compliance.exports.jobs.run import build_due
 from tenants.compliance.exports.jobs.state_machine import State
 from tenants.models import ExportBuild, RollupMark
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import OCTOBER, ask_for
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 _BEYOND = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
 

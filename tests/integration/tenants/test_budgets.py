@@ -31,9 +31,9 @@ from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.teams.operations import put_into_team, take_out_of_team
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import NOW, balances, hard_budgets, make_budget, make_customer, use
-from tests.people import make_team
+from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.users import make_team
 
 # Costs 10,000 micros in the fast tier: 2 cents and a bit for a hundred of them.
 DEAR = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}

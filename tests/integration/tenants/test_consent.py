@@ -25,7 +25,7 @@ from tenants.privacy.consent.queries import (
     list_receipts,
 )
 from tenants.privacy.consent_lifecycle import Choice, set_consent, withdraw_consent
-from tests.cast import ACME, GLOBEX, Company, Person, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
 
 YES, BOTH = Consent(telemetry=True, training=False), Consent(telemetry=True, training=True)
 READ = frozenset(USER_WORDINGS.values())

@@ -9,8 +9,8 @@ from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import Kind, Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
-from tests.cast import Company
 from tests.fakes.billing import balances, make_old_customer, use
+from tests.fixtures.companies import Company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)

@@ -49,7 +49,7 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.export import Period, write_export
 from tenants.security.audit.export_verification import verify_export
 from tenants.security.authorization.actor import platform_actor
-from tests.cast import GLOBEX, PASSWORD, make_company
+from tests.fixtures.companies import GLOBEX, PASSWORD, make_company
 from tests.stack.services import Services
 
 DAYS, PEOPLE = 10, 8

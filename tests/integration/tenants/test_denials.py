@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import UsageRecord
 from tenants.policy.denials import count_denials
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, completion
 from tests.stack.services import Services
 

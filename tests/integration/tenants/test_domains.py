@@ -10,8 +10,8 @@ from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
 from tenants.identity.domains.queries import find_domain, holder_of, list_domains
-from tests.cast import Cast, Company, make_company
-from tests.people import make_colleague, make_domain
+from tests.fixtures.companies import Cast, Company, make_company
+from tests.fixtures.users import make_colleague, make_domain
 
 
 @pytest.fixture

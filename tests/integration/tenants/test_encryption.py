@@ -21,7 +21,7 @@ from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.key_cache import held_keys
 from tenants.security.encryption.operations import seal_for, shred_scope, shred_tenant
 from tenants.security.encryption.queries import find_evidence, open_sealed
-from tests.cast import Company, make_company
+from tests.fixtures.companies import Company, make_company
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = Place(table="telemetry", column="content", row="7")

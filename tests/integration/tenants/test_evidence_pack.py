@@ -23,9 +23,9 @@ from tenants.compliance.exports.verification import PROOF_SUFFIX, Broken, verify
 from tenants.compliance.exports.verify_cli import main
 from tenants.privacy.retention.verify_cli import main as verify_certificate
 from tenants.security.audit.verify_cli import main as verify_audit
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
 from tests.fakes.retention import make_certificate
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
 

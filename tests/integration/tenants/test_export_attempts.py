@@ -14,8 +14,8 @@ from tenants.compliance.exports.jobs.cleanup import sweep_tenant
 from tenants.compliance.exports.jobs.run import visit
 from tenants.compliance.exports.jobs.state_machine import State
 from tenants.models import ExportObject
-from tests.cast import ACME, Company, make_company
 from tests.fakes.exports import made
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_builds import records
 

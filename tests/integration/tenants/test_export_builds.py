@@ -40,8 +40,8 @@ from tenants.compliance.exports.rows import Asked, Period
 from tenants.compliance.exports.verification import Broken, verify_export
 from tenants.models import AuditEntry, ExportBuild, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
 

@@ -19,8 +19,8 @@ from tenants.compliance.exports.jobs.queries import find_build
 from tenants.compliance.exports.jobs.run import build_due, visit
 from tenants.compliance.exports.jobs.state_machine import State
 from tenants.models import AuditEntry, ExportBuild
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import ask_for, end_all, made
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_builds import records
 

@@ -16,9 +16,9 @@ from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import Scope
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
-from tests.cast import ACME, Cast, Company, make_company, make_service_key
 from tests.fakes.exports import ask_for, build_all, file_of
-from tests.people import make_colleague
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
+from tests.fixtures.users import make_colleague
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.queries import Asked as AskedReport
 from tenants.usage.reports.queries import Kind, report
 from tenants.usage.rollups.operations import UNDER_WAY, roll_up
-from tests.cast import ACME, GLOBEX, Company, make_company, make_key
 from tests.fakes.workbook import read_workbook
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.tenants.records import NOON, add_completion
 
 DAY = Period(NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + timedelta(days=1))

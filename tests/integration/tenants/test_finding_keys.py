@@ -15,7 +15,7 @@ from tenants.identity.api_keys.scopes import Scope
 from tenants.identity.api_keys.search import Concern, KeyOrder, WantedKeys, count_keys, find_keys
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor
-from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from tenants.usage.ingestion.redis_stream import (
     REJECTED_STREAM,
     UsageStream,
 )
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 
 
 @pytest.fixture

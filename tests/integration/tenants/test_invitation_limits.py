@@ -13,8 +13,8 @@ from tenants.base.errors import Forbidden, LimitReached
 from tenants.base.permissions import Role
 from tenants.identity.invitations.allowance import get_allowance
 from tenants.identity.invitations.operations import invite, revoke_invitation
-from tests.cast import Company, make_company
-from tests.people import Mailbox, make_colleague, send_invitation
+from tests.fixtures.companies import Company, make_company
+from tests.fixtures.users import Mailbox, make_colleague, send_invitation
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from tenants.identity.invitations.queries import (
 from tenants.identity.members.queries import find_memberships
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Invitation
-from tests.cast import Cast, Company, Person, make_company
-from tests.people import Mailbox, make_colleague, make_stranger, send_invitation
+from tests.fixtures.companies import Cast, Company, Person, make_company
+from tests.fixtures.users import Mailbox, make_colleague, make_stranger, send_invitation
 
 
 @pytest.fixture

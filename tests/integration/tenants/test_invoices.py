@@ -35,8 +35,8 @@ from tenants.models import (
     LedgerEntry,
     LedgerTransaction,
 )
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import SEAT_MICROS, balances, make_customer, make_old_customer, use
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)

@@ -13,7 +13,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption import key_creation, key_unwrapping, rotation
 from tenants.security.encryption.envelope import new_key
-from tests.cast import Company, make_company
+from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
 
 

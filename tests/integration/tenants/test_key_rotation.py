@@ -20,7 +20,7 @@ from tenants.security.encryption.operations import shred_scope, shred_tenant
 from tenants.security.encryption.root_keys import root_keys
 from tenants.security.encryption.rotation import Rotated, retire_root_keys
 from tenants.security.encryption.startup_check import find_faults
-from tests.cast import Company, make_company
+from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
 
 

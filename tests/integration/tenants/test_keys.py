@@ -19,8 +19,8 @@ from tenants.identity.api_keys.queries import KeyState, find_key, first_keys, ho
 from tenants.identity.api_keys.row_writes import MAX_KEYS
 from tenants.identity.api_keys.validation import NewKey
 from tenants.models import ApiKey, AuditEntry
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.fakes.keys import fill_with_keys
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 
 
 def new(

@@ -30,8 +30,8 @@ from tenants.policy.overrides.queries import (
     page_of_layers,
     read_layers,
 )
-from tests.cast import GLOBEX, Cast, Company, Person, make_company, make_service_key
-from tests.people import make_team
+from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company, make_service_key
+from tests.fixtures.users import make_team
 
 NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring"]}
 NO_KEYS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}

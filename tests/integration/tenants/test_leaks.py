@@ -22,7 +22,7 @@ from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
 from tenants.identity.api_keys.scopes import Scope
 from tenants.models import ApiKey, AuditEntry
 from tenants.tasks import end_leaked_keys as end_leaked_keys_task
-from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 PLACE = "https://git.example.com/shop/blob/main/.env#L3"
 

@@ -26,8 +26,8 @@ from tenants.billing.ledger.operations import (
 )
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, PriceVersion
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import NOW, START, TIERS, balances, make_customer, make_plan
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 EVEN = Booking(
     source=Source(SourceKind.USAGE, "1-1:2026-10-03"),

@@ -19,8 +19,8 @@ from tenants.identity.members.operations import add_member
 from tenants.identity.members.queries import find_memberships, list_members, page_of_members
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
-from tests.cast import Cast, Company, Person, make_company, make_key
-from tests.people import Mailbox, make_colleague
+from tests.fixtures.companies import Cast, Company, Person, make_company, make_key
+from tests.fixtures.users import Mailbox, make_colleague
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tenants.identity.members.operations import add_member, create_tenant, creat
 from tenants.identity.members.queries import find_memberships, find_tenant, find_user, list_members
 from tenants.models import AuditEntry, Tenant, User
 from tenants.security.authorization.actor import platform_actor
-from tests.cast import PASSWORD, Cast
+from tests.fixtures.companies import PASSWORD, Cast
 
 
 def test_a_user_signs_in_with_his_address_in_any_case(cast: Cast) -> None:

@@ -17,9 +17,9 @@ from tenants.identity.api_keys.queries import KeyState, find_key, holds
 from tenants.identity.api_keys.row_writes import MAX_KEYS
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import ApiKey, AuditEntry
-from tests.cast import Cast, Company, Person, make_company, make_key
 from tests.fakes.keys import fill_with_keys
-from tests.people import make_colleague
+from tests.fixtures.companies import Cast, Company, Person, make_company, make_key
+from tests.fixtures.users import make_colleague
 
 
 @pytest.fixture

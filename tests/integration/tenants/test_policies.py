@@ -17,7 +17,7 @@ from tenants.models import AuditEntry, PolicyVersion
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
-from tests.cast import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 
 
 @pytest.fixture

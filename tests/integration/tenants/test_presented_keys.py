@@ -20,7 +20,7 @@ from tenants.identity.api_keys.validation import NewKey
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion
 from tenants.security.authorization.actor import Actor, ActorKind
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
 OFFICE = "192.0.2.7"
 

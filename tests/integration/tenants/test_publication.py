@@ -34,7 +34,7 @@ from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import Tenant
 from tenants.tasks import republish_snapshots
-from tests.cast import GLOBEX, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 
 
 @pytest.fixture

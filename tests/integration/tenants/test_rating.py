@@ -22,7 +22,6 @@ from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import add_member
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Membership, UsageRecord
 from tenants.tasks import rate_usage
-from tests.cast import ACME, Company, make_company
 from tests.fakes.billing import (
     FAST,
     NOW,
@@ -34,8 +33,9 @@ from tests.fakes.billing import (
     make_customer,
     use,
 )
+from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.users import make_domain
 from tests.integration.scim.provider import provider_of
-from tests.people import make_domain
 
 THIRD = datetime(2026, 10, 3, 12, tzinfo=UTC)
 USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}

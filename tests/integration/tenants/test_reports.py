@@ -17,7 +17,7 @@ from tenants.usage.reports.operations import set_min_group_users
 from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, report
 from tenants.usage.reports.suppression import Suppression
 from tenants.usage.rollups.operations import roll_up
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 MONTH = (date(2026, 11, 1), date(2026, 12, 1))

@@ -14,7 +14,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base.errors import NotFound
 from tenants.models import AuditEntry
 from tenants.usage.requests.lookup import find_request, find_request_of_anybody
-from tests.cast import Cast, Company, make_completion
+from tests.fixtures.companies import Cast, Company, make_completion
 
 
 def test_a_tenant_s_people_find_its_request(cast: Cast) -> None:

@@ -34,7 +34,7 @@ from tenants.privacy.retention.tables import delete_some
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import Asked, list_entries
 from tenants.security.authorization.actor import Actor
-from tests.cast import ACME, Cast, Company, make_company, make_completion
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 
 # The database's own clock judges what is young, so no other time will do.
 NOW = datetime.now(UTC).replace(microsecond=0)

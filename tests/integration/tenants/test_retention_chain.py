@@ -12,7 +12,7 @@ from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.operations import NewHold, place_hold, set_rule
 from tenants.privacy.retention.tables import TABLES, Hold
 from tenants.security.authorization.actor import Actor
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 USAGE = DataClass.USAGE

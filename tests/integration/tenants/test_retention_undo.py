@@ -13,7 +13,7 @@ from tenants.privacy.retention.operations import set_rule, undo_rule
 from tenants.privacy.retention.queries import find_rule
 from tenants.privacy.retention.rules_in_force import Rule
 from tenants.security.authorization.actor import Actor
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USAGE = DataClass.USAGE

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import UsageRecord
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.test_retention import NOW, run_usage, use
 
 

@@ -32,7 +32,7 @@ from tenants.usage.reports.counters import NAMES, Counts
 from tenants.usage.rollups import operations as rolling
 from tenants.usage.rollups.dirty_hours import hours_of
 from tenants.usage.rollups.operations import complete_until, mark_again, roll_up, roll_up_all
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
 from tests.integration.tenants.test_ingest import completion, outcome, send
 

@@ -28,7 +28,7 @@ from tenants.identity.api_keys.validation import NewKey
 from tenants.models import ApiKey, AuditEntry
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
 DAY = timedelta(days=1)
 OVERLAP = Rotation(overlap=DAY)

@@ -16,7 +16,7 @@ from tenants.usage.reports.filters import Only
 from tenants.usage.reports.overview import Overview, overview
 from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, report
 from tenants.usage.rollups.operations import roll_up
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 DAY = (date(2026, 11, 20), date(2026, 11, 21))

@@ -10,7 +10,7 @@ from tenants.models import SpeedDay, SpeedHour, UsageRecord
 from tenants.usage.reports.latency import Speed, Speeds, add_speeds, read_speeds
 from tenants.usage.rollups.latency_histogram import RELATIVE_ERROR
 from tenants.usage.rollups.operations import roll_up
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)

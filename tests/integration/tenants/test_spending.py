@@ -20,7 +20,6 @@ from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
 from tenants.billing.rating.operations import rate
 from tenants.billing.spending.queries import read_account
 from tenants.models import LedgerEntry
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import (
     NOW,
     SEAT_MICROS,
@@ -30,7 +29,8 @@ from tests.fakes.billing import (
     make_old_customer,
     use,
 )
-from tests.people import make_team
+from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.users import make_team
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tenants.identity.members.tenant_status import raise_cache_epoch, set_status
 from tenants.identity.sso.operations import NewProvider, set_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 
 
 @pytest.fixture

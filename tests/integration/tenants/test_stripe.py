@@ -21,9 +21,9 @@ from tenants.billing.stripe.operations import ensure_customer, report_all, send_
 from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Unreached
 from tenants.billing.stripe.reconciliation import Comparison, reconcile
 from tenants.models import StripeCustomer, StripeEvent
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import make_customer, use
 from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 TODAY = NOW - timedelta(hours=3)

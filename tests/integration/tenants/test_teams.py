@@ -17,8 +17,8 @@ from tenants.identity.teams.operations import (
     take_out_of_team,
 )
 from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
-from tests.cast import Cast, Company, Person, make_company
-from tests.people import make_colleague
+from tests.fixtures.companies import Cast, Company, Person, make_company
+from tests.fixtures.users import make_colleague
 
 
 @pytest.fixture

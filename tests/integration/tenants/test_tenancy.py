@@ -19,7 +19,7 @@ from caret.foundation.postgres.tenant_scope import (
     tenant,
 )
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion, UsageRecord
-from tests.cast import GLOBEX, Cast, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Cast, make_company, make_key
 
 
 @pytest.fixture(scope="module")

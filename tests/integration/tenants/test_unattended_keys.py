@@ -22,8 +22,8 @@ from tenants.identity.api_keys.unowned import list_unattended_keys
 from tenants.identity.api_keys.validation import NewKey
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.security.authorization.actor import Actor
-from tests.cast import Cast, Company, Person, make_company
-from tests.people import make_colleague
+from tests.fixtures.companies import Cast, Company, Person, make_company
+from tests.fixtures.users import make_colleague
 
 KEYS = frozenset({Scope.KEYS_WRITE, Scope.INFERENCE})
 

@@ -11,7 +11,7 @@ from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.queries import recent_usage, usage_by_day
-from tests.cast import GLOBEX, Company, make_company
+from tests.fixtures.companies import GLOBEX, Company, make_company
 
 NOW = datetime.fromisoformat("2026-11-20T12:30:00+00:00")
 

@@ -13,8 +13,8 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base.redis_connection import connect
 from tenants.models import Outcome
-from tests.cast import ACME, Company, make_company
 from tests.fakes.exports import ask_for, made
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
 from tests.stack.worker import running_worker

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.editing import Session, made, recorded, states, typed
+from tests.benchmarks.edit_sessions import Session, made, recorded, states, typed
 
 # Lines that end in a break, as a file's do; nothing is typed behind the last one.
 LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.benchmarks.figures import Report
 from tests.benchmarks.overhead import Seen, _tell_multiples
+from tests.benchmarks.results import Report
 
 ROUTER = {"added_p50": 0.5, "added_p99": 1.0, "max_cpu_ms": 0.5}
 OURS = {"added_p50": 2.0, "added_p99": 20.0, "max_cpu_ms": 3.0}

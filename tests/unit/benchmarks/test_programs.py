@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.benchmarks.programs import divided_cores, move_to, num_preempted
+from tests.benchmarks.processes import divided_cores, move_to, num_preempted
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 

@@ -11,7 +11,7 @@ from caret_ls.skip_rules import Reason
 from caret_ls.status_board import Status
 from caret_ls.text_document import Position
 from caret_ls.workspace import Chosen
-from tests.unit.caret_ls.desks import URI, Desk, said
+from tests.unit.caret_ls.provider_harness import URI, Desk, said
 
 
 @pytest.fixture

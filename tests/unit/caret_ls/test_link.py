@@ -10,9 +10,9 @@ from caret_ls.backoff import Backoff
 from caret_ls.clock import Clock, SystemClock
 from caret_ls.frames import Frame
 from caret_ls.gateway_connection import Address, Ended, Link, LinkState
-from tests.fakes.waiting import until
-from tests.unit.caret_ls.desks import TurnedClock
+from tests.fakes.polling import until
 from tests.unit.caret_ls.gateways import Gateway, gateway
+from tests.unit.caret_ls.provider_harness import TurnedClock
 
 
 class Told:

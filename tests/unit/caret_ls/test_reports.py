@@ -4,7 +4,7 @@ import pytest
 
 from caret_ls.frames import Frame
 from caret_ls.outcome_queue import DOUBT_S, MAX_AT_ONCE, MAX_UNTOLD, Reports
-from tests.unit.caret_ls.desks import TurnedClock
+from tests.unit.caret_ls.provider_harness import TurnedClock
 
 
 class Wire:

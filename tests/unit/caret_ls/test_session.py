@@ -8,7 +8,7 @@ from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
 from caret_ls.status_board import Status
 from caret_ls.suggestion import suggested_at
-from tests.unit.caret_ls.desks import URI, TurnedClock
+from tests.unit.caret_ls.provider_harness import URI, TurnedClock
 
 
 def session() -> Session:

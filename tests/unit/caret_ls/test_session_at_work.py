@@ -14,9 +14,9 @@ from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
 from caret_ls.status_board import Status
 from caret_ls.text_document import Position
-from tests.fakes.waiting import until
-from tests.unit.caret_ls.desks import URI, TurnedClock
+from tests.fakes.polling import until
 from tests.unit.caret_ls.gateways import Gateway, gateway
+from tests.unit.caret_ls.provider_harness import URI, TurnedClock
 
 _HOUR_S = 3_600.0
 soon = partial(until, timeout_s=30.0)  # a WebSocket's handshakes, on a busy machine

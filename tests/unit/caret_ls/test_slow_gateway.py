@@ -7,7 +7,7 @@ import pytest
 from caret_ls.debounce import MIN_WAIT_MS
 from caret_ls.skip_rules import Reason
 from caret_ls.status_board import Status
-from tests.unit.caret_ls.desks import Desk
+from tests.unit.caret_ls.provider_harness import Desk
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.client_log import Note
 from tests.chaos.figures import Figures, Quiet, Recovery, is_bad
-from tests.chaos.notes import Note
 
 SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)

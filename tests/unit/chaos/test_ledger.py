@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.chaos.ledger import Row, balance
-from tests.chaos.notes import Note
+from tests.chaos.billing_check import Row, balance
+from tests.chaos.client_log import Note
 
 STOPPED = {"at_s": 0.0, "tenant": "acme", "ending": "stop", "total_ms": 40.0}
 

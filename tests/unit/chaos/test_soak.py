@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chaos.leaks import Held
+from tests.chaos.resource_usage import Held
 from tests.chaos.soak import Sample, trend
 
 

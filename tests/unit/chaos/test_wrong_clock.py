@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.wrong_clock import make_clocks
+from tests.chaos.clock_skew_library import make_clocks
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 # By each way in which a program may ask, and once the clock has jumped under it, again.

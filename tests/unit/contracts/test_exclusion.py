@@ -12,7 +12,7 @@ from caret.contracts.content_exclusion import (
     may_index,
 )
 from tests.exclusion_cases import EXCLUSION_CASES
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 from tests.fakes.tenants import make_policy
 
 # Letters with unusual counterparts, and what has a meaning in globs.

@@ -23,7 +23,7 @@ from caret.foundation.garbage_collection import (
     collector_replaced,
 )
 from tests.fakes.clock import FakeClock
-from tests.fakes.waiting import until
+from tests.fakes.polling import until
 
 BLOCKS = 1_000_000
 FULL, YOUNG = Generation.FULL, Generation.YOUNG

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from caret.foundation.egress.dns_lookup import look_up
-from tests.fakes.names import silent_names
+from tests.fakes.dns import silent_names
 
 
 async def test_a_name_is_looked_up() -> None:

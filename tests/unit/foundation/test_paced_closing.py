@@ -3,7 +3,7 @@
 import asyncio
 
 from caret.foundation.web.connection_draining import MAX_PER_TURN, Turns
-from tests.fakes.waiting import until
+from tests.fakes.polling import until
 
 
 async def test_a_single_end_is_told_at_once() -> None:

@@ -12,7 +12,7 @@ from caret.contracts.added_replicas import Addition, encode_addition
 from caret.contracts.policy import Tier
 from inference.pools.cache_isolation import Speculation
 from inference.pools.discovery.added_replica_feed import AdditionFeed
-from tests.fakes.membership import Fleet, identity
+from tests.fakes.pool_members import Fleet, identity
 from tests.fakes.pools import make_pool
 from tests.fakes.redis import FakeRedis
 

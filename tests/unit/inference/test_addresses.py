@@ -13,8 +13,8 @@ from inference.consumers.models_list import LookupConsumer
 from inference.consumers.websocket import StreamConsumer
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.polling import until
 from tests.fakes.tenants import make_credential, make_snapshot
-from tests.fakes.waiting import until
 
 DEADLINE_S = 5
 BEHIND_KEYS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, LookupConsumer))

@@ -18,8 +18,8 @@ from inference.gateway.protocol.late_outcomes import (
 )
 from inference.gateway.protocol.outcome_reports import Told
 from tests.fakes.clock import FakeClock
-from tests.fakes.editor import Editor, open_editor
 from tests.fakes.journal import FakeJournal
+from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
 PERSISTED = {"event": "persisted", "after_ms": 31_000, "edit_share": 0.1}

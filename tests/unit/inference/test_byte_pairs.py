@@ -14,7 +14,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from inference.context.tokenization.bpe import Encode, byte_pair_encoder
 from inference.context.tokenization.tokenizer import Tokens
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 DEMO = Path(__file__).parents[3] / "inference" / "demo_model" / "weights" / "tokenizer.json"
 QWEN = (

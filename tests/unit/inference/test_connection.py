@@ -14,8 +14,8 @@ from inference.gateway.protocol.connection import (
 )
 from inference.gateway.protocol.frames import DeltaFrame, DoneFrame, ErrorFrame
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
-from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.stream_client import open_editor
 
 
 def _hanging() -> FakeEngine:

@@ -19,8 +19,8 @@ from inference.recording.completion_metrics import Metrics
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
+from tests.fakes.polling import until
 from tests.fakes.tenants import make_credential, make_snapshot
-from tests.fakes.waiting import until
 
 PATH = "/v1/completions"
 BODY = json.dumps({"prompt": "a = ", "suffix": "\n", "stream": True}).encode()

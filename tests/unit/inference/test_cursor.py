@@ -3,7 +3,7 @@
 import pytest
 
 from inference.context.prompt.cursor_text import Surrounding
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 
 @pytest.mark.parametrize("rest", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from caret.contracts.policy import Mode
 from inference.filtering.truncation import Cutter, Surroundings
 from inference.filtering.truncation_context import surroundings_of
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 from tests.fakes.requests import make_request
 
 

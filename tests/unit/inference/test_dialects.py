@@ -10,7 +10,7 @@ from inference.pools.engine import EngineStop
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.web import ask, drafted
+from tests.fakes.http_gateway import ask, drafted
 
 
 def scrubbed(server: FakeServer) -> str:

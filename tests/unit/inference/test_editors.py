@@ -4,7 +4,7 @@ import pytest
 
 from inference.gateway.protocol.user_agent import EDITORS, editor_of
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.web import ask
+from tests.fakes.http_gateway import ask
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from inference.context.sources.file_filter import MAX_FILE_BYTES, is_context
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 CODE = "def f(x):\n    return x\n" * 10
 

@@ -19,8 +19,8 @@ from inference.errors import Dropped
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
+from tests.fakes.http_gateway import ask
 from tests.fakes.requests import make_account
-from tests.fakes.web import ask
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
 _ENDED: Final = sorted(set(Finish) - {Finish.ERROR})  # an error has an answer of its own

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference.gateway.protocol.frames import ErrorFrame
-from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.stream_client import open_editor
 
 DEADLINE_S = 5
 PLANT = "planted-text"

@@ -14,7 +14,7 @@ from inference.context.redaction.redact import SHORT_RUN_CHARS
 from inference.filtering.filter_reason import CutReason
 from inference.filtering.line_gate import MAX_UNSOUND_LINES, Checks, Gate
 from inference.filtering.secret_detection import has_credential, held_from
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 
 def _never_ends_with(word: str) -> Callable[[str], bool]:

@@ -27,7 +27,7 @@ from tests.fakes.http_server import (
     lines_of,
     serving,
 )
-from tests.fakes.waiting import until
+from tests.fakes.polling import until
 
 WHOLE = HEAD + chunk(b"data: a\n\ndata: b\n\n") + END
 

@@ -23,9 +23,9 @@ from inference.recording.journal import (
     abandoned_segments,
     read_frames,
 )
-from tests.fakes.shipment import FakeShipment
+from tests.fakes.journal_shipper import FakeShipment
+from tests.fakes.polling import until
 from tests.fakes.usage import make_record
-from tests.fakes.waiting import until
 
 RECORDS = [make_record(number) for number in range(2 * FRAMES_PER_BATCH + 3)]
 

@@ -14,7 +14,7 @@ from inference.pools.discovery.kubernetes_resolver import KubernetesNames
 from inference.pools.discovery.pool_members import Unresolved
 from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
-from tests.fakes.waiting import until
+from tests.fakes.polling import until
 
 PAUSE_S = 0.02
 NAME = "engines.caret.svc"

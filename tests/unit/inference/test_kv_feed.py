@@ -16,7 +16,7 @@ from inference.prefix_cache.block_hash import BlockNames
 from inference.prefix_cache.cache_index import HeldBlocks
 from inference.prefix_cache.kv_event_feed import KvEventFeed, Publication
 from inference.prefix_cache.sequence_check import Sequence, Verdict
-from tests.fakes.waiting import until
+from tests.fakes.polling import until
 
 SALT = CacheSalt("a" * 64)
 END = (-1).to_bytes(8, "big", signed=True)

@@ -3,7 +3,7 @@
 import json
 
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.web import ask
+from tests.fakes.http_gateway import ask
 
 
 async def test_the_api_key_header_will_do() -> None:

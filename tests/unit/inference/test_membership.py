@@ -9,7 +9,7 @@ from caret.contracts.policy import Tier
 from inference.pools.discovery.pool_members import NoAddress
 from inference.pools.discovery.replica_identity import Identity, Reason
 from inference.pools.pool_config import Pool, Replica
-from tests.fakes.membership import TOKEN_IDS, Fleet, identity
+from tests.fakes.pool_members import TOKEN_IDS, Fleet, identity
 from tests.fakes.pools import make_pool
 
 ENGINES = Replica(name="engines:8000", url="http://engines:8000")

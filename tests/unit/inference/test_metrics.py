@@ -9,8 +9,8 @@ from caret.foundation.ids import RequestId, TenantId
 from inference.completion.request_trace import Account
 from inference.errors import EngineFailed
 from inference.recording.completion_metrics import CountedJournal, Metrics
-from tests.fakes.accounts import make_ended
 from tests.fakes.journal import FakeJournal
+from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, GLOBEX, make_principal
 

@@ -20,7 +20,7 @@ from inference.context.redaction.keyword_secrets import (
     linear,
     named_spans,
 )
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 RULES = {
     regex: group

@@ -9,8 +9,8 @@ import pytest
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
 from inference.gateway.supersession.feed import MAX_QUEUED
-from tests.fakes.claims import ClaimingGateway
 from tests.fakes.clock import FakeClock
+from tests.fakes.supersession import ClaimingGateway
 from tests.fakes.tenants import ALICE, GLOBEX, GUS, make_principal
 
 

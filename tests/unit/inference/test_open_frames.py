@@ -1,6 +1,6 @@
 """`open` frames: a file was opened in an editor."""
 
-from tests.fakes.editor import open_editor
+from tests.fakes.stream_client import open_editor
 
 
 async def test_a_file_that_is_opened_is_wanted_warm_and_answered_by_nothing() -> None:

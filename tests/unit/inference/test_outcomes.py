@@ -6,8 +6,8 @@ import pytest
 
 from caret.contracts.usage import OutcomeEvent
 from inference.gateway.protocol.connection import MAX_ACCEPTED, MAX_REMEMBERED
-from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.stream_client import open_editor
 from tests.fakes.tenants import ACME, ADA
 
 

@@ -14,9 +14,9 @@ from inference.pools.health.replica_states import MAX_FAILURES, Replicas
 from inference.pools.health.reroute import moving_overdue
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.polling import until
 from tests.fakes.pools import make_engine_request, make_pool
 from tests.fakes.requests import make_account
-from tests.fakes.waiting import until
 
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 LATE_S = 0.4

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.filtering.overlap import Overlap
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 TEXTS = st.text("ab )", max_size=30)
 

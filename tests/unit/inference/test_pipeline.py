@@ -29,10 +29,10 @@ from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
+from tests.fakes.polling import until
 from tests.fakes.pools import make_admission, make_pool, make_router
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
-from tests.fakes.waiting import until
 
 WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 WRITER = PromptWriter(

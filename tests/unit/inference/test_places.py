@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.web import ask, drafted
+from tests.fakes.http_gateway import ask, drafted
 
 
 @pytest.mark.parametrize("path", ["/completions", "/api/generate"])

@@ -8,7 +8,7 @@ from caret.contracts.policy import Mode
 from inference.errors import Unauthenticated
 from inference.gateway.protocol.frames import ErrorFrame, PolicyAnswer, encode_frame
 from inference.gateway.receive import MAX_NAME_CHARS
-from tests.fakes.editor import Editor, open_editor
+from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import make_policy, make_principal
 
 EXCLUSION = {"*": ("**/.env", "legal/**"), "shop": ("**/.env", "prices/*"), "mill": ("secret/**",)}

@@ -9,8 +9,8 @@ from caret.contracts.policy import Mode
 from inference.completion.incoming_request import Message
 from inference.errors import BadRequest
 from tests.fakes.gateway import FakeGateway
+from tests.fakes.http_gateway import ask, drafted
 from tests.fakes.prompts import assembled, text_of
-from tests.fakes.web import ask, drafted
 
 _SECRET: Final = "AKIA" + "ABCD1234" * 2
 _LINE: Final = f"key_id = '{_SECRET}'\n"

@@ -13,9 +13,9 @@ from inference.context.prompt.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
 from inference.gateway.protocol.completion_meta import meta_of
 from inference.gateway.protocol.frames import DoneFrame, Explanation
-from tests.fakes.editor import open_editor
 from tests.fakes.prompts import CODE, assembled, writer_of
 from tests.fakes.requests import make_account, make_admitted, make_request
+from tests.fakes.stream_client import open_editor
 
 FILES = (DraftFile("b.py", "b = 1\n", 2), DraftFile("c.py", "c = 1\n", 1))
 SNIPPET = Snippet("z.py", "def found(): ...\n", 0.9)

@@ -15,9 +15,9 @@ from caret.contracts.snapshot import HOME_HEARD, TenantSnapshot, encode_snapshot
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import Authority
 from tests.fakes.clock import FakeClock
+from tests.fakes.polling import until
 from tests.fakes.redis import FakeRedis
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot
-from tests.fakes.waiting import until
 
 
 def _parts() -> tuple[FakeRedis, Authority, SnapshotFeed]:

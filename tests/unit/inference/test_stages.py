@@ -3,8 +3,8 @@ from itertools import pairwise
 import pytest
 
 from inference.recording.stage_timings import STAGES, stage_times
-from tests.fakes.accounts import make_ended
 from tests.fakes.clock import FakeClock
+from tests.fakes.request_traces import make_ended
 
 
 def test_a_whole_completion_has_nine_stages_that_join() -> None:

@@ -11,8 +11,8 @@ from inference.gateway.protocol.recent_suggestions import MAX_REMEMBERED
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import NEIGHBOURS_KEY, FakeGateway
+from tests.fakes.http_gateway import ask
 from tests.fakes.tenants import ALICE, GLOBEX, make_principal
-from tests.fakes.web import ask
 
 SEGMENTS = {"segments": {"prefix": "a = ", "suffix": ""}}
 

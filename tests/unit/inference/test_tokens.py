@@ -11,7 +11,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from caret.foundation.environment import BadSetting
 from inference.context.tokenization.tokenizer import Tokens, load_tokens
-from tests.fakes.cpu import cpu_guard
+from tests.fakes.cpu_guard import cpu_guard
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 TOKENS = load_tokens(str(DEMO_WEIGHTS))

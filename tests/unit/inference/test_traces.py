@@ -11,7 +11,7 @@ from caret.foundation.ids import new_request_id
 from inference.completion.request_trace import Account
 from inference.recording.otel_spans import Traces, parse_trace_parent
 from inference.recording.stage_timings import STAGES
-from tests.fakes.accounts import make_ended
+from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_arrival, make_request
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -8,7 +8,7 @@ import pytest
 from caret.contracts.usage import TypedRecord
 from inference.gateway.protocol.frames import ErrorFrame
 from inference.gateway.protocol.typing_reports import MAX_CHARS, MAX_LANGUAGES
-from tests.fakes.editor import Editor, open_editor
+from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA
 
 

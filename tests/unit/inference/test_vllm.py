@@ -14,8 +14,8 @@ from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, EngineStop
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
+from tests.fakes.polling import until
 from tests.fakes.pools import make_engine_request
-from tests.fakes.waiting import until
 
 Write = Callable[[bytes], Awaitable[None]]
 Behaviour = Callable[["Server", Write], Awaitable[None]]

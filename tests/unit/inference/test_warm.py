@@ -27,9 +27,9 @@ from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.polling import until
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ACME, GLOBEX, make_principal
-from tests.fakes.waiting import until
 
 OTHER_FILE = DraftFile("b.py", "def area(self):\n    return 1\n" * 40, edited_at=0.0)
 

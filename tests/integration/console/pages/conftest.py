@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.cast import Person
     from tests.fakes.console_client import Client
+    from tests.fixtures.companies import Person
     from tests.integration.console.conftest import SignIn
 
 
@@ -17,7 +17,7 @@ def sign_in_now(sign_in: SignIn) -> SignIn:
     """Signed in a moment ago: what destroys asks for no more."""
 
     def signed_in(person: Person) -> Client:
-        from tests.integration.console.pages.confirming import confirmed
+        from tests.integration.console.pages.step_up import confirmed
 
         return confirmed(sign_in(person), person)
 

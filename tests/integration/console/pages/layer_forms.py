@@ -4,7 +4,7 @@ from typing import Any
 
 from django.test import Client
 
-from tests.cast import Person
+from tests.fixtures.companies import Person
 from tests.integration.console.pages.forms import fields_of, posted
 
 

@@ -13,7 +13,7 @@ from tenants.identity.domains.queries import list_domains
 from tenants.identity.scim.tokens import create_scim_token, list_scim_tokens
 from tenants.identity.sso.operations import NewProvider, set_provider
 from tenants.identity.sso.queries import SignInRules, get_rules
-from tests.cast import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

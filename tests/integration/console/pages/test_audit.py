@@ -13,7 +13,7 @@ from tenants.base.redis_lock import alone
 from tenants.security.audit import chain_check
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

@@ -14,8 +14,8 @@ from tenants.base.permissions import Role
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.rating.operations import rate
-from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.fakes.billing import make_budget, make_invoice, make_old_customer, use
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.stack.services import Services

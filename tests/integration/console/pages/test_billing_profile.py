@@ -9,9 +9,9 @@ from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.queries import find_profile
 from tenants.security.audit.queries import Asked, list_entries
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.confirming import confirmed
+from tests.integration.console.pages.step_up import confirmed
 
 PATH = "/billing/profile/edit"
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}

@@ -16,11 +16,11 @@ from tenants.billing.budgets.operations import Holder, Terms, change_budget
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
 from tenants.billing.rating.operations import rate
 from tenants.security.audit.queries import Asked, list_entries
-from tests.cast import GLOBEX, Company, make_company
 from tests.fakes.billing import make_budget, make_old_customer, use
+from tests.fixtures.companies import GLOBEX, Company, make_company
+from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.people import make_team
 
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
 READERS = WRITERS | {Role.AUDITOR}

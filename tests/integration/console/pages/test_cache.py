@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import colleagues, count, use

@@ -10,7 +10,7 @@ from django.test import Client
 from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Permission, Role, allows
 from tenants.policy.queries import find_policy
-from tests.cast import ACME, Cast, Company, make_company, make_completion
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
 from tests.integration.console.pages.queries import few_queries

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from tenants.base.permissions import Role
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import colleagues, count, use

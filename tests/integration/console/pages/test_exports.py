@@ -13,8 +13,8 @@ from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.jobs.queries import BuildView, list_builds
 from tenants.compliance.exports.verification import verify_export
-from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

@@ -12,7 +12,7 @@ from tenants.identity.api_keys.playground import start_playground
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.models import ApiKey, AuditEntry
 from tenants.policy.queries import find_policy
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

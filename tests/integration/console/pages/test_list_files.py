@@ -28,11 +28,11 @@ from tenants.privacy.consent.consent import Consent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind
 from tenants.privacy.consent_lifecycle import Choice, set_consent
 from tenants.privacy.retention.purge import purge
-from tests.cast import ACME, Company, make_company, make_completion
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold
+from tests.fixtures.companies import ACME, Company, make_company, make_completion
+from tests.fixtures.users import make_colleague, make_invitation, make_team
 from tests.integration.console.conftest import SignIn
-from tests.people import make_colleague, make_invitation, make_team
 from tests.stack.services import Services
 
 # Path -> the columns' names.

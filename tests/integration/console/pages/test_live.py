@@ -15,7 +15,7 @@ from console.live_metrics import consumer as live
 from console.live_metrics.broadcaster import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import last_minute
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import OWN, Socket, first, session_of, socket
 from tests.integration.console.pages.usage_rows import colleagues, use

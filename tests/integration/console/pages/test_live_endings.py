@@ -19,7 +19,7 @@ from tenants.identity.members.operations import set_password
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import User
-from tests.cast import ACME, Company, Person, make_company
+from tests.fixtures.companies import ACME, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import first, session_of, socket
 from tests.integration.sign_in.browser import new_browser

@@ -17,7 +17,7 @@ from tenants.models import ApiKey
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
-from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 
 

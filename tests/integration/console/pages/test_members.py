@@ -13,7 +13,7 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.identity.invitations.queries import InvitationState, page_of_invitations
 from tenants.identity.members.queries import find_member
-from tests.cast import ACME, GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.identity.teams.operations import put_into_team
-from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import colleagues, count, use
-from tests.people import make_team
 
 FIGURES = ["First token, p99, inline", "Cancellation", "Prefix-cache hits", "Acceptance"]
 PART = {"HX-Request": "true"}

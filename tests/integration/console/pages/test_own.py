@@ -14,7 +14,7 @@ from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.consent.consent import NO_CONSENT, Consent
 from tenants.privacy.consent.queries import get_own_consent
-from tests.cast import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

@@ -16,8 +16,8 @@ from console.throttling import MAX_STARTS
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import holds, list_keys
 from tenants.identity.api_keys.row_writes import MAX_KEYS
-from tests.cast import Cast, Company, make_company
 from tests.fakes.keys import fill_with_keys
+from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 PAGE, START, END = "/playground", "/playground/start", "/playground/end"

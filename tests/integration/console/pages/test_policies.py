@@ -15,7 +15,7 @@ from tenants.models import AuditEntry
 from tenants.policy.document import DEFAULT_POLICY, read_policy, write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy, get_policy
-from tests.cast import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries

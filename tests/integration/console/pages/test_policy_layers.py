@@ -8,12 +8,12 @@ from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import PolicyLayerVersion
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.overrides.queries import effective_policy
-from tests.cast import ACME, Cast, Company, make_company
+from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
 from tests.integration.console.pages.layer_forms import layer_path, say
 from tests.integration.console.pages.queries import few_queries
-from tests.people import make_team
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from tests.cast import ACME, Company, make_company
+from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.layer_forms import say
 from tests.integration.console.pages.queries import few_queries

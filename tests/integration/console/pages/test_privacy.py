@@ -17,11 +17,11 @@ from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
 from tenants.privacy.consent.consent import Consent
 from tenants.privacy.consent_lifecycle import Choice, set_consent
-from tests.cast import ACME, Cast, Company, Person, make_company
+from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.confirming import confirmed
 from tests.integration.console.pages.forms import fields_of
 from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.step_up import confirmed
 
 CONSENT = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
 READ = frozenset({"telemetry-1", "training-1"})

@@ -30,10 +30,10 @@ from tenants.privacy.retention.queries import (
     list_standings,
     report,
 )
-from tests.cast import ACME, Cast, Company, make_company, make_completion
+from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.confirming import confirmed
 from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.step_up import confirmed
 
 PAGES = (
     "/retention",

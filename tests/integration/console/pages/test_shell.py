@@ -8,7 +8,7 @@ from django.test import Client
 
 from console.layout.navigation import OWN, SECTIONS
 from tenants.base.permissions import Role
-from tests.cast import Cast
+from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 
 PREFERENCES = "/account/preferences"

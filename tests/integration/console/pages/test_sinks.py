@@ -14,8 +14,8 @@ from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.models import AuditSink
 from tenants.security.audit.queries import find_head
-from tests.cast import ACME, GLOBEX, Company, make_company
-from tests.fakes.sinks import Hook, webhook
+from tests.fakes.siem_servers import Hook, webhook
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

@@ -12,7 +12,7 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.playground import start_playground
 from tenants.identity.teams.operations import create_team
 from tenants.models import ApiKey
-from tests.cast import ACME, GLOBEX, Cast, Company, make_company, make_key
+from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

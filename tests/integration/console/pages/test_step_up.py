@@ -18,11 +18,11 @@ from tenants.identity.sso.queries import get_rules
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
-from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.console_client import Client
+from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.confirming import confirmed
 from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.step_up import confirmed
 
 CONFIRM = "/account/confirm?next="
 

@@ -13,7 +13,7 @@ from tenants.identity.members.search import WantedMembers, find_members
 from tenants.identity.teams.operations import create_team, put_into_team
 from tenants.identity.teams.queries import TeamView
 from tenants.identity.teams.search import WantedTeams, find_teams
-from tests.cast import GLOBEX, Cast, Company, make_company
+from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 

@@ -22,12 +22,12 @@ from tenants.policy.data_classes import DataClass
 from tenants.policy.overrides.queries import effective_policy
 from tenants.policy.queries import find_policy
 from tenants.privacy.retention.queries import find_rule
-from tests.cast import Cast, Company
 from tests.fakes.billing import make_budget, make_old_customer
+from tests.fixtures.companies import Cast, Company
+from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.confirming import confirmed
 from tests.integration.console.pages.layer_forms import say
-from tests.people import make_team
+from tests.integration.console.pages.step_up import confirmed
 
 _UNDO: Final = re.compile(r'<form method="post" action="([^"]+)">.*?>Undo</button>')
 

@@ -15,7 +15,7 @@ from console.layout import csv_response
 from console.views.usage import request_list
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
-from tests.cast import ACME, GLOBEX, Company, make_company, make_completion
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import colleagues, count, minutes_ago, use

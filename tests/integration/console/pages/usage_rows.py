@@ -6,9 +6,9 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.usage.rollups.operations import roll_up
-from tests.cast import Company, Person
+from tests.fixtures.companies import Company, Person
+from tests.fixtures.users import make_colleague
 from tests.integration.tenants.records import add_completion, add_outcome
-from tests.people import make_colleague
 
 
 def minutes_ago(minutes: float) -> datetime:

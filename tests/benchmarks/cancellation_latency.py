@@ -1,0 +1,262 @@
+"""Cancelling: from the client's wish to the gateway's end of the engine's stream.
+
+A relay in this process stands between a gateway of our own and the engine, and notes when the
+gateway closes its connection; the clock runs from the moment before the client's frame is written.
+Each completion is a block that has a function's body to write, cancelled in mid-stream, after its
+first text and a random pause. Also by a closed socket and by a dropped HTTP connection; and, as
+information, how long the engine goes on.
+
+The engine stays off the core of the gateway and of this process: what is measured is not the
+machine's scheduler. How long the two had to wait for a core all the same stands beside each figure,
+and `unhindered_p99` is without it: on a machine with other work, look at that.
+
+    python -m tests.benchmarks.cancellation_latency [--up .caret/up.json] [--cancels 500]
+        [--departures 50] [--releases 50]
+
+`--up` takes only the engine of that installation. A smoke test: `--cancels 10 --departures 2
+--releases 2`.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from caret.client.websocket_client import Stream, open_stream
+from inference.pools.pool_config import read_catalog
+from tests.benchmarks.engine_metrics import num_running
+from tests.benchmarks.engine_proxy import Relay, StreamEnd
+from tests.benchmarks.installation import Running, engine_of, own_gateway, own_home
+from tests.benchmarks.processes import divided_cores, pinned_to, waited_s
+from tests.benchmarks.results import Report, machine, median, percentile, rounded, say, spread
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
+
+MAX_CANCEL_MS: Final = 10.0
+_MODE: Final = "block"
+_OPENING: Final = "    def read_all(self, paths: list[str], encoding: str) -> list[str]:\n        "
+_MAX_TOKENS: Final = 256
+_PROMPT_TOKENS: Final = 128
+_NUM_TEXTS: Final = 16  # made beforehand: whoever has just computed waits longer for a core
+_MAX_PAUSE_S: Final = 0.015
+_PATIENCE_S: Final = 10.0
+# One of so many completions must still run when it is cancelled: the model may end early.
+_MAX_TRIES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    at_s: float  # perf_counter
+    waited_s: float  # for a core until then, this process and the gateway together
+
+
+# Asks for a completion of the prefix and cancels it; when that was, or None when the completion had
+# ended by itself.
+Cancel = Callable[[str], Awaitable[Moment | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    whole_ms: float
+    waited_ms: float  # of these at most; both may have waited at once
+
+
+@dataclass(slots=True)
+class Bench:
+    running: Running
+    relay: Relay
+    prefixes: Sequence[str]
+    options: argparse.Namespace
+    report: Report
+    num_ids: int = 0
+    num_too_late: int = field(default=0)  # completions that ended before they were cancelled
+
+    async def until_stream_ended(self, cancel: Cancel) -> Took:
+        began, ended = await self._cancelled(cancel)
+        waited_s = self._now().waited_s - began.waited_s
+        return Took((ended.at_s - began.at_s) * 1000, waited_s * 1000)
+
+    async def until_engine_idle(self, cancel: Cancel) -> Took:
+        began, _ = await self._cancelled(cancel)
+        async with asyncio.timeout(_PATIENCE_S):
+            while await num_running(self.running.engine_url):
+                pass  # each answer takes some milliseconds, which count
+        now = self._now()
+        return Took((now.at_s - began.at_s) * 1000, (now.waited_s - began.waited_s) * 1000)
+
+    async def _cancelled(self, cancel: Cancel) -> tuple[Moment, StreamEnd]:
+        for _ in range(_MAX_TRIES):
+            self.relay.forget()
+            async with asyncio.timeout(_PATIENCE_S):
+                began = await cancel(self._new_prefix())
+                if began is not None:
+                    ended = await self.relay.ends.get()
+                    if ended.by_gateway and ended.at_s >= began.at_s:
+                        return began, ended
+            self.num_too_late += 1
+        raise RuntimeError(f"{_MAX_TRIES} completions ended before they could be cancelled")
+
+    def _new_prefix(self) -> str:
+        """No two begin alike."""
+        return f"# {random.randbytes(12).hex()}\n{random.choice(self.prefixes)}"
+
+    def _now(self) -> Moment:
+        pids = (os.getpid(), self.running.gateway_pid)
+        waited = sum(waited_s(pid) for pid in pids if pid is not None)
+        return Moment(time.perf_counter(), waited)
+
+    async def by_frame(self, stream: Stream, prefix: str) -> Moment | None:
+        if not await self._begin(stream, prefix):
+            return None
+        began = self._now()
+        await stream.send({"type": "cancel", "id": str(self.num_ids)})
+        while (answer := await stream.receive())["type"] != "done":
+            pass
+        return began if answer["finish"] == "cancelled" else None
+
+    async def by_closed_socket(self, prefix: str) -> Moment | None:
+        async with open_stream(self.running.gateway_url, self.running.acme_key) as stream:
+            if not await self._begin(stream, prefix):
+                return None
+            return self._now()  # leaving closes it
+
+    async def by_dropped_http(self, prefix: str) -> Moment | None:
+        body = {"prompt": prefix, "max_tokens": _MAX_TOKENS, "stream": True}
+        headers = {"Authorization": f"Bearer {self.running.acme_key}"}
+        url = f"{self.running.gateway_url}/v1/completions"
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(url, json=body) as response,
+        ):
+            first = await response.content.readline()
+            if b'"finish_reason":null' not in first:
+                return None
+            await _pause()
+            began = self._now()
+            response.close()
+        return began
+
+    async def _begin(self, stream: Stream, prefix: str) -> bool:
+        """Whether there was a first text, after which it pauses."""
+        self.num_ids += 1
+        frame: dict[str, Any] = {"id": str(self.num_ids), "mode": _MODE, "max_tokens": _MAX_TOKENS}
+        await stream.send({"type": "complete", "prefix": prefix, "suffix": SUFFIX, **frame})
+        first = await stream.receive()
+        if first["type"] == "error":
+            raise RuntimeError(f"the gateway says {first['code']}")
+        if first["type"] != "delta":
+            return False
+        await _pause()
+        return True
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    report = Report("cancel")
+    machine()  # before its cores are divided
+    ours, others = divided_cores()
+    with ExitStack() as stack:
+        home = stack.enter_context(own_home())
+        with pinned_to(others):
+            engine_url = stack.enter_context(engine_of(options.up, home))
+        stack.enter_context(pinned_to(ours))
+        asyncio.run(_with_relay(engine_url, options, report))
+    return report.exit_status
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine to use")
+    parser.add_argument("--cancels", type=int, default=500, help="by the cancel frame")
+    parser.add_argument("--departures", type=int, default=50, help="by leaving, of each kind")
+    parser.add_argument("--releases", type=int, default=50, help="until the engine itself is idle")
+    return parser.parse_args(arguments)
+
+
+async def _with_relay(engine_url: str, options: argparse.Namespace, report: Report) -> None:
+    async with Relay(engine_url) as relay:
+        # What starts and stops here blocks the loop, which has nothing else to do meanwhile.
+        with (
+            own_home() as home,
+            own_gateway(home, engine_url=engine_url, replica=relay.url) as running,
+        ):
+            pool = read_catalog(running.pools_file).shared(tier_of(_MODE))
+            prefixes = _prefixes(CodeText(pool, seed=random.getrandbits(64)))
+            await _measure(Bench(running, relay, prefixes, options, report))
+
+
+def _prefixes(text: CodeText) -> list[str]:
+    """Each ends on the fresh line of a function's body."""
+    samples = (
+        text.sample(mode=_MODE, num_tokens=_PROMPT_TOKENS, max_tokens=_MAX_TOKENS)
+        for _ in range(_NUM_TEXTS)
+    )
+    return [f"{sample.prefix.rpartition(chr(10))[0]}\n\n{_OPENING}" for sample in samples]
+
+
+async def _measure(bench: Bench) -> None:
+    options, report = bench.options, bench.report
+    async with open_stream(bench.running.gateway_url, bench.running.acme_key) as stream:
+
+        async def by_frame(prefix: str) -> Moment | None:
+            return await bench.by_frame(stream, prefix)
+
+        until_ended, until_idle = bench.until_stream_ended, bench.until_engine_idle
+        took = await _repeat("cancel frames", options.cancels, until_ended, by_frame)
+        _tell(report, "frame", took, 99, bench.num_too_late)
+        idle = await _repeat("engine idle again", options.releases, until_idle, by_frame)
+        idle_ms = [each.whole_ms for each in idle]
+        report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
+    for figure, cancel in (
+        ("socket_closed", bench.by_closed_socket),
+        ("http_dropped", bench.by_dropped_http),
+    ):
+        bench.num_too_late = 0
+        took = await _repeat(figure, options.departures, until_ended, cancel)
+        # Of so few the p99 would be the slowest one: a hiccup of the machine, as often as not.
+        _tell(report, figure, took, 90, bench.num_too_late)
+
+
+async def _repeat(
+    what: str, count: int, until: Callable[[Cancel], Awaitable[Took]], cancel: Cancel
+) -> list[Took]:
+    took = []
+    for number in range(count):
+        if number % 50 == 0:
+            say(f"{what}: {number} of {count}")
+        took.append(await until(cancel))
+    return took
+
+
+def _tell(
+    report: Report, figure: str, took: Sequence[Took], percent: int, num_too_late: int
+) -> None:
+    whole_ms = [each.whole_ms for each in took]
+    unhindered_ms = [max(0.0, each.whole_ms - each.waited_ms) for each in took]
+    report.target(
+        f"{figure}.p{percent}",
+        percentile(whole_ms, percent),
+        "ms",
+        at_most=MAX_CANCEL_MS,
+        **spread(whole_ms),
+        max=rounded(max(whole_ms)),
+        waited_p99=rounded(percentile([each.waited_ms for each in took], 99)),
+        unhindered_p99=rounded(percentile(unhindered_ms, 99)),
+        num_too_late=num_too_late,
+    )
+
+
+async def _pause() -> None:
+    await asyncio.sleep(random.uniform(0.0, _MAX_PAUSE_S))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

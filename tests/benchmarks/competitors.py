@@ -1,0 +1,158 @@
+"""LiteLLM's proxy and vLLM's router, from PyPI, each in a virtual environment of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from caret.local.errors import PartFailed
+from caret.local.paths import REPOSITORY
+from tests.benchmarks.installation import Home
+from tests.benchmarks.processes import Cores, Program, running
+from tests.benchmarks.results import say
+from tests.benchmarks.synthetic_engine import MODEL
+from tests.stack.ports import free_port
+
+FOLDER: Final = REPOSITORY / ".caret" / "benchmarks"
+_INSTALL_TIMEOUT_S: Final = 300.0
+KEY: Final = "sk-benchmark"
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    name: str
+    package: str  # with its extras
+    versions: Sequence[str]  # the first that can be installed is taken: indexes differ
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    url: str
+    version: str
+    pid: int
+
+
+class NotMeasured(Exception):
+    """It could not be installed or started; the text says why."""
+
+
+LITELLM: Final = Rival("litellm", "litellm[proxy]", ("1.109.1", "1.106.2"))
+VLLM_ROUTER: Final = Rival("vllm-router", "vllm-router", ("0.1.17",))
+
+
+@contextmanager
+def rival_running(rival: Rival, home: Home, *, engine_url: str, cores: Cores) -> Iterator[Running]:
+    """Raises NotMeasured."""
+    version, folder = _installed(rival)
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    make = _litellm if rival is LITELLM else _vllm_router
+    program = make(folder, home, engine_url, port)
+    context = running(home, program, cores=cores)
+    try:
+        pid = context.__enter__()
+    except PartFailed as error:
+        raise NotMeasured(str(error)) from error
+    try:
+        yield Running(url, version, pid)
+    finally:
+        context.__exit__(None, None, None)
+
+
+def _litellm(folder: Path, home: Home, engine_url: str, port: int) -> Program:
+    """As fast as it gets: one master key, no database, no logs, no callbacks."""
+    config = {
+        "model_list": [
+            {
+                "model_name": MODEL,
+                "litellm_params": {
+                    "model": f"text-completion-openai/{MODEL}",
+                    "api_base": f"{engine_url}/v1",
+                    "api_key": "none",
+                },
+            }
+        ],
+        "general_settings": {"master_key": KEY},
+    }
+    file = home.paths.home / "litellm.yaml"
+    file.write_text(json.dumps(config))  # JSON is YAML
+    return Program(
+        name="litellm",
+        command=(
+            *(str(folder / "bin" / "litellm"), "--config", str(file)),
+            *("--host", "127.0.0.1", "--port", str(port), "--num_workers", "1"),
+        ),
+        ready_url=f"http://127.0.0.1:{port}/health/liveliness",
+        environment={"LITELLM_LOG": "ERROR", "LITELLM_MODE": "PRODUCTION"},
+    )
+
+
+@contextmanager
+def router_running(
+    home: Home, engine_urls: Sequence[str], *, policy: str, cores: Cores
+) -> Iterator[Running]:
+    """vLLM's router before several engines. Raises NotMeasured."""
+    version, folder = _installed(VLLM_ROUTER)
+    port = free_port()
+    program = _router_program(folder, engine_urls, port, policy)
+    with running(home, program, cores=cores) as pid:
+        yield Running(f"http://127.0.0.1:{port}", version, pid)
+
+
+def _vllm_router(folder: Path, _home: Home, engine_url: str, port: int) -> Program:
+    return _router_program(folder, [engine_url], port, "round_robin")
+
+
+def _router_program(folder: Path, urls: Sequence[str], port: int, policy: str) -> Program:
+    return Program(
+        name="vllm-router",
+        command=(
+            *(str(folder / "bin" / "vllm-router"), "--worker-urls", *urls),
+            *("--host", "127.0.0.1", "--port", str(port), "--policy", policy),
+            *("--prometheus-port", str(free_port()), "--log-level", "warning"),
+        ),
+        ready_url=f"http://127.0.0.1:{port}/health",
+        environment={},
+    )
+
+
+def _installed(rival: Rival) -> tuple[str, Path]:
+    """The version and its environment; made where it is not there yet."""
+    failures = []
+    for version in rival.versions:
+        folder = FOLDER / f"{rival.name}-{version}"
+        if (folder / "complete").exists():
+            return version, folder
+        say(f"{rival.name} {version} is installed")
+        failure = _install(f"{rival.package}=={version}", folder)
+        if failure is None:
+            (folder / "complete").touch()
+            return version, folder
+        failures.append(f"{version}: {failure}")
+    raise NotMeasured("; ".join(failures))
+
+
+def _install(requirement: str, folder: Path) -> str | None:
+    """Why it failed, or None."""
+    commands = (
+        ("venv", "--quiet", "--clear", "--python", sys.executable, str(folder)),
+        ("pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), requirement),
+    )
+    for command in commands:
+        try:
+            subprocess.run(
+                (sys.executable, "-m", "uv", *command),
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=_INSTALL_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return "it took too long"
+        except subprocess.CalledProcessError as error:
+            return " ".join(error.stderr.split())[:300]
+    return None

@@ -1,0 +1,43 @@
+"""What a core takes for the same work in bursts: one that sleeps in between is slow to wake, to
+raise its pace and to fill its caches again. A gateway at a moderate rate works so."""
+
+import json
+import time
+from typing import Final
+
+from tests.benchmarks.processes import Cores, pinned_to
+from tests.benchmarks.results import Report, median, rounded, windows
+
+_EVERY_S: Final = 0.005  # as requests come at 200/s
+_ROUNDS: Final = 5
+_ROUND_S: Final = 0.6
+_WORK: Final = [{"text": "x" * 30, "number": number} for number in range(60)]
+_TIMES: Final = 10  # of `_WORK` in a burst: half a millisecond
+
+
+def tell_bursts(report: Report, *, cores: Cores) -> None:
+    """The processor time of the same interpreted work every 5 ms, as a multiple of its processor
+    time without a pause, in turns."""
+    with pinned_to(cores):
+        rounds = [(_spent_ms(pause=True), _spent_ms(pause=False)) for _ in range(_ROUNDS)]
+    ratios = [paused / busy for paused, busy in rounds]
+    report.figure(
+        "machine.bursts",
+        median(ratios),
+        "times the CPU",
+        windows=windows(ratios),
+        every_ms=_EVERY_S * 1000,
+        burst_ms=rounded(median([busy for _, busy in rounds])),
+    )
+
+
+def _spent_ms(*, pause: bool) -> float:
+    """Of a burst."""
+    began_s, spent_s, num = time.perf_counter(), time.process_time(), 0
+    while (now_s := time.perf_counter()) < began_s + _ROUND_S:
+        if pause and (wait_s := began_s + num * _EVERY_S - now_s) > 0:
+            time.sleep(wait_s)
+        for _ in range(_TIMES):
+            json.loads(json.dumps(_WORK))
+        num += 1
+    return 1000 * (time.process_time() - spent_s) / num

@@ -1,0 +1,65 @@
+"""The gateway as it is, with a probe on its event loop: how late does the loop come to what is due?
+
+python -m tests.benchmarks.event_loop_lag      in place of `manage.py gateway`
+GET /benchmark/stalls                          since the last time that somebody asked
+"""
+
+import asyncio
+import sys
+import time
+from typing import Final
+
+import msgspec
+
+from caret.composition.gateway_app import gateway_application
+from caret.gateway_server import main
+from inference.consumers.base import Receive, Scope, SendMessage
+
+PATH: Final = "/benchmark/stalls"
+_EVERY_S: Final = 0.005
+
+
+class Stalls(msgspec.Struct):
+    """Of one period. `busy`: the loop's thread was at work, not put off by the machine."""
+
+    max_ms: float = 0.0
+    max_busy_ms: float = 0.0
+    num_over_20_ms: int = 0
+
+
+class ProbedApplication:
+    def __init__(self) -> None:
+        self._application = gateway_application()
+        self._seen = Stalls()
+        self._due_s = self._busy_s = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        if scope["type"] == "lifespan":
+            self._expect()
+        elif scope["path"] == PATH:
+            await self._tell(send)
+            return
+        await self._application(scope, receive, send)
+
+    def _expect(self) -> None:
+        self._due_s, self._busy_s = time.monotonic() + _EVERY_S, time.thread_time()
+        asyncio.get_running_loop().call_later(_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        late_ms = (time.monotonic() - self._due_s) * 1000
+        busy_ms = (time.thread_time() - self._busy_s) * 1000
+        seen = self._seen
+        seen.max_ms = max(seen.max_ms, late_ms)
+        seen.max_busy_ms = max(seen.max_busy_ms, busy_ms)
+        seen.num_over_20_ms += late_ms > 20
+        self._expect()
+
+    async def _tell(self, send: SendMessage) -> None:
+        body, self._seen = msgspec.json.encode(self._seen), Stalls()
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+if __name__ == "__main__":
+    sys.exit(main("tests.benchmarks.event_loop_lag:ProbedApplication"))

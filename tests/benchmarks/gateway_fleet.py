@@ -1,0 +1,128 @@
+"""Gateways before engines, all on the same cores, and what each of the processes spends."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+
+from tests.benchmarks.installation import Home
+from tests.benchmarks.load import Way
+from tests.benchmarks.loaded_gateway import gateway_program, new_company, redis_of
+from tests.benchmarks.processes import Cores, cpu_s, num_preempted, running
+from tests.benchmarks.replicas import own_replicas
+from tests.benchmarks.results import say
+from tests.benchmarks.synthetic_engine import synthetic_engine_process
+from tests.benchmarks.workload import Developers, websocket_way
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Of one kind."""
+
+    kind: str
+    started: Callable[[Home, int], AbstractContextManager[list[tuple[str, int]]]]
+    seconds: float  # of each measurement
+    warm_up_s: float = 1.0
+    num_lines: int = 32  # of a gateway: as many editors ask it at once
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    gateways: Sequence[tuple[str, int]]  # address and process
+    engines: Sequence[int]  # processes
+    kind: str  # of the engines
+    keys: Sequence[str]
+    ways: Sequence[Way]  # one to each gateway
+
+    @property
+    def label(self) -> str:
+        return f"{len(self.gateways)} gateways, {len(self.engines)} {self.kind} engines"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Processor seconds, and how often each gateway had to leave its core to somebody else."""
+
+    gateways: tuple[float, ...]
+    engines: tuple[float, ...]
+    harness: float
+    preempted: tuple[int, ...]
+
+    @classmethod
+    def so_far(cls, fleet: Fleet) -> "Spent":
+        processes = [pid for _, pid in fleet.gateways]
+        return cls(
+            tuple(map(cpu_s, processes)),
+            tuple(map(cpu_s, fleet.engines)),
+            time.process_time(),
+            tuple(map(num_preempted, processes)),
+        )
+
+    def since(self, before: "Spent") -> "Spent":
+        def less(now: Sequence[float], then: Sequence[float]) -> tuple[float, ...]:
+            return tuple(round(a - b, 2) for a, b in zip(now, then, strict=True))
+
+        return Spent(
+            less(self.gateways, before.gateways),
+            less(self.engines, before.engines),
+            round(self.harness - before.harness, 2),
+            tuple(a - b for a, b in zip(self.preempted, before.preempted, strict=True)),
+        )
+
+
+@contextmanager
+def _synthetic(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
+    """Address and process of each."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(synthetic_engine_process(home, cores=all_cores(), number=number))
+            for number in range(count)
+        ]
+
+
+@contextmanager
+def _real(_home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
+    """Likewise, of the demonstration model, which have homes of their own."""
+    with own_replicas(count) as replicas:
+        yield [(replica.url, replica.part.child.pid) for replica in replicas]
+
+
+def synthetic_engines(seconds: float) -> Engines:
+    return Engines("synthetic", _synthetic, seconds)
+
+
+def real_engines(seconds: float) -> Engines:
+    # A file's first prompt takes such an engine a third of a second, and there are two cores.
+    return Engines("real", _real, seconds, warm_up_s=10.0, num_lines=4)
+
+
+def all_cores() -> Cores:
+    return frozenset(os.sched_getaffinity(0))
+
+
+@contextmanager
+def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) -> Iterator[Fleet]:
+    """Raises PartFailed when a part of it does not start."""
+    cores = all_cores()
+    with ExitStack() as stack:
+        engines = stack.enter_context(kind.started(home, num_engines))
+        company = new_company(home, num_developers=kind.num_lines * num_gateways)
+        stack.enter_context(redis_of(home, company, cores=cores))
+        gateways = []
+        for number in range(num_gateways):
+            program, url = gateway_program(
+                home, [each for each, _ in engines], name=f"gateway-{number}"
+            )
+            gateways.append((url, stack.enter_context(running(home, program, cores=cores))))
+        ways = [
+            websocket_way(url, keys, Developers(kind.num_lines))
+            for (url, _), keys in zip(gateways, _shares(company.keys, kind.num_lines), strict=True)
+        ]
+        fleet = Fleet(gateways, [pid for _, pid in engines], kind.kind, company.keys, ways)
+        say(fleet.label)
+        yield fleet
+
+
+def _shares(keys: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [keys[n : n + size] for n in range(0, len(keys), size)]

@@ -1,0 +1,366 @@
+"""Keystrokes: what the language server makes of somebody's typing, beside a naive client.
+
+Sessions of editing (see `editing`) are replayed in their own time through the real `caret-ls`, a
+real gateway and a real engine. After each change the editor takes back what it waits for and asks
+anew, as editors do; pauses are cut to two seconds. Then the same sessions are replayed by a naive
+client, which sends the gateway a request at each change. What was sent is counted by the gateway's
+usage records, prefetches included.
+
+    visible     keystrokes after which a suggestion was there within 150 ms, before the next one
+    pause       from the last key before a pause of half a second to the suggestion
+    from_memory suggestions for which nothing was sent: typed through, or fetched ahead
+
+Memory, start and CPU are those of the `caret-ls` process: with 50 files open, from its start to
+`ready` (the median of seven), and at five keystrokes a second for half a minute.
+
+    python -m tests.benchmarks.language_server [--up .caret/up.json] [--keystrokes 400]
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, cast
+
+import redis
+
+from caret.client.websocket_client import Stream, open_stream
+from caret.contracts.usage import (
+    USAGE_FIELD,
+    USAGE_STREAM,
+    CompletionRecord,
+    decode_records,
+)
+from inference.recording.journal import SHIP_EVERY_S
+from tests.benchmarks.edit_sessions import Change, Session, made, recorded
+from tests.benchmarks.installation import Home, Running, engine_of, own_gateway, own_home
+from tests.benchmarks.results import Report, say, spread
+from tests.stack.language_server import (
+    LanguageServer,
+    OpenBuffer,
+    environment_of,
+    language_server,
+)
+
+MAX_REQUESTS: Final = 0.35  # for each keystroke
+MAX_MEMORY_MB: Final = 80.0
+MAX_START_S: Final = 1.5
+MAX_CPU_PERCENT: Final = 2.0
+VISIBLE_MS: Final = 150.0
+_PAUSE_S: Final = 0.5
+_MAX_PAUSE_S: Final = 2.0
+_MAX_CHANGES: Final = 100  # of a session, so that a few hundred keystrokes see several files
+_KEYS: Final = ("typing", "correction")
+_NUM_STARTS: Final = 7
+_NUM_FILES: Final = 50
+_KEYS_A_SECOND: Final = 5
+_TYPES_FOR_S: Final = 30
+_SOURCE: Final = Path(__file__).read_text()
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_FROM_MEMORY_MS: Final = 25.0  # no request takes less
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    id: str  # of the suggestion
+    after_ms: float  # since the change
+
+
+@dataclass(slots=True)
+class Stroke:
+    """A change, and what came of it before the next one."""
+
+    kind: str
+    pause_s: float  # until the next one
+    answer: Answer | None = None  # None: nothing to show
+
+    @property
+    def is_key(self) -> bool:
+        return self.kind in _KEYS
+
+
+@dataclass(slots=True)
+class Replay:
+    strokes: list[Stroke] = field(default_factory=list)
+
+    @property
+    def num_keys(self) -> int:
+        return sum(stroke.is_key for stroke in self.strokes)
+
+
+class Typist:
+    """Plays sessions in their time. `ask` gives a suggestion's id for the state after a change, ""
+    for none, and is cancelled by the next change."""
+
+    def __init__(self, ask: Callable[[Change], Any]) -> None:
+        self._ask = ask
+
+    async def plays(self, changes: Sequence[Change], replay: Replay) -> None:
+        for change, following in pairwise([*changes, changes[-1]]):
+            gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
+            stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
+            replay.strokes.append(stroke)
+            asking = asyncio.create_task(self._answers(change, stroke))
+            await asyncio.sleep(stroke.pause_s)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _answers(self, change: Change, stroke: Stroke) -> None:
+        began_s = time.perf_counter()
+        identifier = await self._ask(change)
+        if identifier:
+            stroke.answer = Answer(identifier, (time.perf_counter() - began_s) * 1000)
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    report = Report("keystrokes")
+    with (
+        own_home() as home,
+        engine_of(options.up, home) as engine_url,
+        own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
+    ):
+        asyncio.run(_measure(home, running, options, report))
+    return report.exit_status
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.language_server")
+    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine to use")
+    parser.add_argument("--recording", type=Path, help="in place of the sessions that are made")
+    parser.add_argument("--keystrokes", type=int, default=400, help="that are measured, at least")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(arguments)
+
+
+async def _measure(
+    home: Home, running: Running, options: argparse.Namespace, report: Report
+) -> None:
+    sessions = list(_sessions(options))
+    clients = {"caret_ls": _with_language_server, "naive": _naively}
+    for name, plays in clients.items():
+        before = len(_completions(home))
+        replay = Replay()
+        for number, session in enumerate(sessions):
+            say(f"{name}: session {number + 1} of {len(sessions)}, {session.path}")
+            await plays(running, session, replay)
+        await asyncio.sleep(4 * SHIP_EVERY_S)
+        _tell(report, name, replay, _completions(home)[before:])
+    with tempfile.TemporaryDirectory() as folder:
+        await _measure_process(running, Path(folder), report)
+
+
+def _sessions(options: argparse.Namespace) -> Iterator[Session]:
+    """As many as have the keystrokes."""
+    num_keys = 0
+    source = recorded(options.recording) if options.recording else made(99, seed=options.seed)
+    for session in source:
+        if num_keys >= options.keystrokes:
+            return
+        num_keys += sum(change.kind in _KEYS for change in session.changes[:_MAX_CHANGES])
+        yield session
+
+
+# --- the clients
+
+
+async def _with_language_server(running: Running, session: Session, replay: Replay) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with _language_server(running, folder) as server:
+            for file in session.files:
+                OpenBuffer.opened(server, _written(folder, file.path, file.text), file.text)
+            own = _written(folder, session.path, session.text)
+            buffer = OpenBuffer.opened(server, own, session.text)
+
+            async def ask(change: Change) -> str:
+                return await _ask_server(server, buffer, change)
+
+            await Typist(ask).plays(session.changes[:_MAX_CHANGES], replay)
+
+
+async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change) -> str:
+    if change.delete or change.insert:
+        buffer.replaces(change.at, change.at + change.delete, change.insert)
+    buffer.cursor = change.at + len(change.insert) if change.cursor is None else change.cursor
+    identifier, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+    try:
+        items = (await answer)["items"]
+    except asyncio.CancelledError:
+        server.tell("$/cancelRequest", {"id": identifier})
+        raise
+    return str(items[0]["command"]["arguments"][0]) if items else ""
+
+
+async def _naively(running: Running, session: Session, replay: Replay) -> None:
+    """A request at each change, for the gateway to end the one before."""
+    text = session.text
+    number = 0
+    files = [{"path": file.path, "text": file.text} for file in session.files]
+    async with open_stream(running.gateway_url, running.acme_key) as stream:
+        texts: dict[str, str] = {}
+        ended: dict[str, asyncio.Future[bool]] = {}
+        reading = asyncio.create_task(_read(stream, texts, ended))
+
+        async def ask(change: Change) -> str:
+            nonlocal text, number
+            text, cursor = change.applied_to(text)
+            number += 1
+            name = str(number)
+            ended[name] = asyncio.get_running_loop().create_future()
+            around = {"prefix": text[:cursor], "suffix": text[cursor:], "files": files}
+            frame = {"type": "complete", "id": name, "path": session.path, **around}
+            await stream.send(frame)
+            has_text = await ended[name]
+            return name if has_text and texts.get(name, "").strip() else ""
+
+        await Typist(ask).plays(session.changes[:_MAX_CHANGES], replay)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _read(
+    stream: Stream, texts: dict[str, str], ended: dict[str, asyncio.Future[bool]]
+) -> None:
+    while True:
+        frame = await stream.receive()
+        name = frame["id"]
+        if frame["type"] == "delta":
+            texts[name] = texts.get(name, "") + frame["text"]
+        elif not ended[name].done():
+            ended[name].set_result(frame.get("finish") in ("stop", "length"))
+
+
+@asynccontextmanager
+async def _language_server(running: Running, folder: Path) -> AsyncIterator[LanguageServer]:
+    told = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
+    async with language_server(environment_of(folder, **told), folder=folder) as server:
+        await server.reaches("ready")
+        yield server
+
+
+def _written(folder: Path, path: str, text: str) -> Path:
+    """Of a repository, so that the files go along with each other."""
+    (folder / ".git").mkdir(exist_ok=True)
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+# --- what came of it
+
+
+def _completions(home: Home) -> list[CompletionRecord]:
+    """All that were delivered, in their order."""
+    with redis.Redis.from_url(home.paths.redis_url.read_text().strip()) as connection:
+        entries = cast(list[tuple[bytes, dict[bytes, bytes]]], connection.xrange(USAGE_STREAM))
+    records = (
+        record for _, fields in entries for record in decode_records(fields[USAGE_FIELD.encode()])
+    )
+    return [record for record in records if isinstance(record, CompletionRecord)]
+
+
+def _tell(report: Report, name: str, replay: Replay, sent: Sequence[CompletionRecord]) -> None:
+    keys = [stroke for stroke in replay.strokes if stroke.is_key]
+    finishes = Counter(str(record.finish) for record in sent)
+    triggers = Counter(str(record.trigger) for record in sent)
+    share = len(sent) / len(keys)
+    more = {"keystrokes": len(keys), "finishes": finishes, "triggers": triggers}
+    if name == "caret_ls":
+        report.target(f"{name}.requests", share, "per keystroke", at_most=MAX_REQUESTS, **more)
+    else:
+        report.figure(f"{name}.requests", share, "per keystroke", **more)
+    ended_early = finishes["cancelled"] + finishes["superseded"]
+    report.figure(f"{name}.cancelled", 100 * ended_early / max(len(sent), 1), "%")
+    _tell_answers(report, name, keys)
+
+
+def _tell_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
+    answers = [stroke.answer for stroke in keys if stroke.answer is not None]
+    seen: set[str] = set()
+    from_memory = 0
+    for answer in answers:
+        from_memory += answer.id in seen or answer.after_ms < _FROM_MEMORY_MS
+        seen.add(answer.id)
+    visible = sum(answer.after_ms <= VISIBLE_MS for answer in answers)
+    paused = [
+        stroke.answer.after_ms
+        for stroke in keys
+        if stroke.answer is not None and stroke.pause_s >= _PAUSE_S
+    ]
+    report.figure(f"{name}.suggested", 100 * len(answers) / len(keys), "% of keystrokes")
+    report.figure(f"{name}.from_memory", 100 * from_memory / max(len(answers), 1), "%")
+    report.figure(f"{name}.visible", 100 * visible / len(keys), "% of keystrokes")
+    if paused:
+        times = spread(paused)
+        report.figure(f"{name}.pause", times["p50"], "ms", **times)
+
+
+# --- the process
+
+
+async def _measure_process(running: Running, folder: Path, report: Report) -> None:
+    await _measure_start(running, folder, report)
+    async with _language_server(running, folder) as server:
+        source = _SOURCE
+        for number in range(_NUM_FILES):
+            file = _written(folder, f"file_{number}.py", source)
+            buffer = OpenBuffer.opened(server, file, source)
+            buffer.types("\n")
+            await buffer.asks()
+        memory_mb = _resident_mb(server.process.pid)
+        report.target("process.memory", memory_mb, "MB", at_most=MAX_MEMORY_MB, files=_NUM_FILES)
+        cpu_percent = await _cpu_while_typing(server, buffer)
+        report.target("process.cpu", cpu_percent, "%", at_most=MAX_CPU_PERCENT)
+
+
+async def _measure_start(running: Running, folder: Path, report: Report) -> None:
+    """Medians; what it takes of a core says more than the time, where others use it too."""
+    starts_s, cpus_s = [], []
+    for _ in range(_NUM_STARTS):
+        began_s = time.perf_counter()
+        async with _language_server(running, folder) as server:
+            starts_s.append(time.perf_counter() - began_s)
+            cpus_s.append(_cpu_s(server.process.pid))
+    report.target("process.start", median(starts_s), "s", at_most=MAX_START_S)
+    report.figure("process.start_cpu", median(cpus_s), "s")
+
+
+async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float:
+    """Of one core, the editor asking at each key and taking the older request back."""
+    line = "def total(self, orders):\n    return sum(order.price for order in orders)\n"
+    began_s, cpu_s = time.perf_counter(), _cpu_s(server.process.pid)
+    pending = 0
+    for character in islice(line * 99, _KEYS_A_SECOND * _TYPES_FOR_S):
+        buffer.types(character)
+        if pending:
+            server.tell("$/cancelRequest", {"id": pending})
+        pending, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.sleep(1 / _KEYS_A_SECOND)
+    return 100 * (_cpu_s(server.process.pid) - cpu_s) / (time.perf_counter() - began_s)
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _resident_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""What observing costs a completion that has ended: microseconds of CPU for each observer.
+
+python -m tests.benchmarks.observer_cost
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+
+from caret.foundation.clock import SystemClock
+from inference.completion.request_trace import Account
+from inference.recording.completion_metrics import Metrics
+from inference.recording.otel_spans import Traces
+from inference.recording.slow_log import SlowLog
+from tests.benchmarks.results import Report
+from tests.fakes.request_traces import make_ended
+
+MAX_US: Final = 20.0
+_NUM_ROUNDS: Final = 7
+_NUM_REQUESTS: Final = 5_000
+
+
+def main() -> int:
+    report = Report("observers")
+    account = make_ended(prompt_tokens=1_900, cached_tokens=1_800, generated_tokens=20)
+    account.clock = SystemClock()
+    for name, observer in (
+        ("metrics", Metrics()),
+        ("metrics_with_tenants", Metrics(num_tenants=20)),
+        ("slow", SlowLog(SystemClock())),
+        ("traces_not_sampled", _traces(0.0)),
+    ):
+        report.target(name, _cost_us(observer.ended, account), "us", at_most=MAX_US)
+    # For one in ten by default; export is a thread's.
+    report.figure("traces_sampled", _cost_us(_traces(1.0).ended, account), "us")
+    return report.exit_status
+
+
+def _traces(share: float) -> Traces:
+    return Traces(ParentBased(TraceIdRatioBased(share)), Resource({}), SpanProcessor())
+
+
+def _cost_us(ended: Callable[[Account], None], account: Account) -> float:
+    """The best of several rounds: what disturbs the machine is not the observer's."""
+    return min(_round_us(ended, account) for _ in range(_NUM_ROUNDS))
+
+
+def _round_us(ended: Callable[[Account], None], account: Account) -> float:
+    began_s = time.process_time()
+    for _ in range(_NUM_REQUESTS):
+        ended(account)
+    return (time.process_time() - began_s) / _NUM_REQUESTS * 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""A burst of three times what two real replicas can serve, for a minute: what is let in keeps its
+target, the rest is shed at once, and after it all is served again.
+
+The capacity is measured first, by editors that ask again as soon as they are answered: more and
+more of them, until more of them are not served any quicker. Then the first token at 60% of it, as
+the gateway has it from the engine (of some texts the filter shows nothing for a while, however
+little there is to do: `first_text`). The target is half as much again, and what the gateway is told
+is 80% of the target, as with the defaults. Engines stay off the gateway's core; the demonstration
+model.
+
+    python -m tests.benchmarks.overload [--seconds 60] [--calm-seconds 20] [--step-seconds 10]
+
+A smoke test: `--seconds 5 --calm-seconds 6 --step-seconds 2`; its figures mean nothing.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from caret.local.pools_file import ReplicaEntry
+from caret.local.process_tag import environment_with
+from caret.local.valkey import EmbeddedValkey
+from tests.benchmarks.installation import (
+    SLUGS,
+    Home,
+    gateway_part,
+    own_home,
+    publish_tenant,
+    started,
+)
+from tests.benchmarks.processes import Neighbours, divided_cores, pinned_to
+from tests.benchmarks.replicas import own_replicas
+from tests.benchmarks.results import Report, machine, percentile, rounded, say, spread
+from tests.benchmarks.traced_connections import Editors, Seen
+from tests.stack.ports import free_port
+
+MAX_SHED_MS: Final = 5.0
+MAX_RECOVERY_S: Final = 5.0
+_BURST: Final = 3.0  # of the capacity
+_CALM: Final = 0.6
+_TARGET: Final = 1.5  # of the first token's p99 in calm
+_THRESHOLD: Final = 0.8  # of the target, at which the gateway sheds
+_NUM_EDITORS: Final = 100
+_FEW: Final = 8  # at once; from there twice as many each time
+_GAIN: Final = 1.05  # less than so much more a second is no gain
+_WARM_UP: Final = 0.3  # of a step's time, which does not count
+_MAX_SHED_IN_CALM: Final = 0.02
+_MODES: Final = ("INLINE", "FIM", "BLOCK", "CHAT")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Two replicas and a Redis; gateways come and go."""
+
+    home: Home
+    replicas: list[ReplicaEntry]
+    keys: list[str]
+
+    @contextmanager
+    def gateway(self, threshold_ms: float | None) -> Iterator[str]:
+        """None: it sheds nothing. Its address."""
+        port = free_port()
+        home = self.home
+        if threshold_ms is not None:
+            thresholds = {f"CARET_SHED_{mode}_MS": str(round(threshold_ms)) for mode in _MODES}
+            home = Home(home.paths, home.environment | thresholds, home.mark)
+        part = gateway_part(home, port=port, replicas=self.replicas)
+        with started(part):
+            yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _site() -> Iterator[Site]:
+    ours, others = divided_cores()
+    with ExitStack() as stack:
+        with pinned_to(others):
+            replicas = stack.enter_context(own_replicas(2))
+        stack.enter_context(pinned_to(ours))
+        home = stack.enter_context(own_home())
+        stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
+        keys = [publish_tenant(home.paths, slug) for slug in SLUGS]
+        yield Site(home, [replica.entry for replica in replicas], keys)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the burst")
+    parser.add_argument("--calm-seconds", type=float, default=20.0, help="before and after it")
+    parser.add_argument("--step-seconds", type=float, default=10.0, help="of the capacity's")
+    options = parser.parse_args(arguments)
+    report = Report("burst")
+    machine()  # before its cores are divided
+    with _site() as site:
+        # The same people throughout: what they ask next was never asked, so it is not cached.
+        editors = Editors(site.keys, _NUM_EDITORS)
+        with site.gateway(None) as url:
+            neighbours = Neighbours()
+            editors.url = url
+            capacity, calm_p99_ms = asyncio.run(_measure(editors, options, report))
+            neighbours.tell(report, "capacity.neighbours")
+        target_ms = _TARGET * calm_p99_ms
+        report.figure("target", target_ms, "ms", threshold_ms=rounded(_THRESHOLD * target_ms))
+        with site.gateway(_THRESHOLD * target_ms) as url:
+            neighbours = Neighbours()
+            editors.url = url
+            phases = asyncio.run(_burst(editors, capacity, options))
+            neighbours.tell(report, "burst.neighbours")
+    _tell(report, phases, target_ms=target_ms, capacity=capacity)
+    return report.exit_status
+
+
+async def _measure(
+    editors: Editors, options: argparse.Namespace, report: Report
+) -> tuple[float, float]:
+    """Requests a second at most, and the first token's p99 in ms at 60% of it."""
+    await editors.open()
+    say("every file once")
+    await editors.each_once(at_a_time=2)
+    capacity = await _capacity(editors, options.step_seconds, report)
+    say(f"{capacity:.1f} requests/s; calm")
+    calm = await editors.at_rate(_CALM * capacity, seconds=2 * options.calm_seconds)
+    editors.close()
+    first_ms = _first_ms(calm)
+    report.figure("calm.first_token_p99", percentile(first_ms, 99), "ms", **spread(first_ms))
+    return capacity, percentile(first_ms, 99)
+
+
+async def _capacity(editors: Editors, seconds: float, report: Report) -> float:
+    """Completions a second when more at once are not quicker."""
+    best, count = 0.0, _FEW
+    while count < editors.num:
+        rate = await _rate_of(editors, count, seconds)
+        report.figure(f"capacity.of_{count}_at_once", rate, "requests/s")
+        if rate < _GAIN * best:
+            break
+        best, count = rate, 2 * count
+    return max(best, rate)
+
+
+async def _rate_of(editors: Editors, count: int, seconds: float) -> float:
+    say(f"{count} at once")
+    began_s = time.perf_counter()
+    seen = await editors.at_once(count, seconds=seconds)
+    from_s, to_s = began_s + _WARM_UP * seconds, began_s + seconds
+    return sum(from_s <= each.ended_s < to_s for each in seen) / (to_s - from_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    before: list[Seen]
+    burst: list[Seen]
+    after: list[Seen]
+    burst_ended_s: float
+    burst_s: float
+    after_s: float
+    num_withheld: int
+
+
+async def _burst(editors: Editors, capacity: float, options: argparse.Namespace) -> Phases:
+    await editors.open()
+    before = await editors.at_rate(_CALM * capacity, seconds=options.calm_seconds)
+    say("the burst")
+    burst = await editors.at_rate(_BURST * capacity, seconds=options.seconds)
+    burst_ended_s = max(seen.asked_s for seen in burst)
+    num_withheld = editors.num_withheld
+    say("calm again")
+    after = await editors.at_rate(_CALM * capacity, seconds=options.calm_seconds)
+    editors.close()
+    after_s = max(seen.asked_s for seen in after) - burst_ended_s
+    return Phases(before, burst, after, burst_ended_s, options.seconds, after_s, num_withheld)
+
+
+def _tell(report: Report, phases: Phases, *, target_ms: float, capacity: float) -> None:
+    first_ms, shed = _first_ms(phases.burst), [seen for seen in phases.burst if seen.is_shed]
+    _tell_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
+    gateway_ms = [s.gateway_total_ms for s in shed if s.gateway_total_ms is not None]
+    _tell_p99(report, "burst.shed_p99", gateway_ms, at_most=MAX_SHED_MS)
+    for name, times in (
+        ("burst.shed_p99_at_client", [seen.end_ms for seen in shed]),
+        ("burst.first_text_p99", [s.first_ms for s in phases.burst if s.first_ms is not None]),
+    ):
+        if times:
+            report.figure(name, percentile(times, 99), "ms", **spread(times))
+    report.figure("burst.shed_share", len(shed) / len(phases.burst), "ratio")
+    report.figure("burst.offered", len(phases.burst) / phases.burst_s / capacity, "capacities")
+    report.figure("burst.served", len(first_ms) / phases.burst_s / capacity, "capacities")
+    report.figure("burst.withheld", phases.num_withheld, "requests")
+    finishes = Counter(seen.finish for seen in phases.burst)
+    report.judged(
+        "burst.errors", finishes["error"], "requests", passed=not finishes["error"], target="0"
+    )
+    report.figure("before.shed_share", _shed_share(phases.before), "ratio")
+    report.target(
+        "recovery", _recovery_s(phases), "s", at_most=MAX_RECOVERY_S, shed_share=_MAX_SHED_IN_CALM
+    )
+    settled = [s for s in phases.after if s.asked_s > phases.burst_ended_s + MAX_RECOVERY_S]
+    _tell_p99(report, "after.first_token_p99", _first_ms(settled), at_most=target_ms)
+
+
+def _tell_p99(report: Report, name: str, times_ms: Sequence[float], *, at_most: float) -> None:
+    if times_ms:
+        p99 = percentile(times_ms, 99)
+        report.target(name, p99, "ms", at_most=at_most, **spread(times_ms))
+    else:  # nobody was served, or nobody shed: the opposite of what is to be shown
+        report.judged(name, 0.0, "ms", passed=False, target=f"at most {at_most:g}", n=0)
+
+
+def _recovery_s(phases: Phases) -> float:
+    """From the burst's end until no more than 2% of what follows is shed; all of it if never."""
+    after = sorted(phases.after, key=lambda seen: seen.asked_s)
+    for place, seen in enumerate(after):
+        if not seen.is_shed and _shed_share(after[place:]) <= _MAX_SHED_IN_CALM:
+            return max(0.0, seen.asked_s - phases.burst_ended_s)
+    return phases.after_s
+
+
+def _first_ms(seen: Sequence[Seen]) -> list[float]:
+    """Of what was let in."""
+    return [each.gateway_first_ms for each in seen if each.gateway_first_ms is not None]
+
+
+def _shed_share(seen: Sequence[Seen]) -> float:
+    return sum(each.is_shed for each in seen) / max(1, len(seen))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,112 @@
+"""The pages that `tests.benchmarks.pages` asks for, and whose they are."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import (
+    CaptureQueriesContext,
+    setup_test_environment,
+    teardown_test_environment,
+)
+from django.utils import timezone
+
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import join
+from tenants.models import User
+from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
+from tests.benchmarks.synthetic_usage import NUM_USERS
+from tests.browser.pages import all_pages
+from tests.browser.sample_data import Scene, Visitor
+from tests.fixtures.companies import ACME, Company, make_company
+from tests.integration.console.pages.queries import MAX_QUERIES, questions
+
+MAX_MS: Final = 150.0
+# Those whose address says which time they are about.
+_OF_A_TIME: Final = ("", "usage", "usage/quality", "usage/requests", "experiments", "cache")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    client: Client
+    paths: dict[str, str]  # by the page's name
+    tenant_id: TenantId
+
+
+def make_asked() -> Asked:
+    """Before usage is made, whose people these are."""
+    company = make_company("acme", ACME)
+    say(f"{NUM_USERS} people join")
+    for number in range(NUM_USERS):
+        _join(company, number)
+    scene = Scene(company)
+    setup_test_environment()  # things are made by signing in, too
+    try:
+        paths = dict(_paths(scene))
+        client = Client(headers={"host": "localhost"})
+        name, value = scene.session(Visitor.MEMBER) or ("", "")
+        client.cookies[name] = value
+    finally:
+        teardown_test_environment()  # which notes each template that is rendered
+    return Asked(client, paths, company.tenant_id)
+
+
+def measure(report: Report, asked: Asked, *, asks: int, only: str) -> None:
+    for name, path in asked.paths.items():
+        if only in name:
+            _measure(report, asked.client, name, path, asks)
+
+
+def _join(company: Company, number: int) -> None:
+    """Whose requests those of this number are."""
+    user_id = UserId(f"00000000-0000-4000-8000-{number:012x}")
+    user = User(id=user_id, email=f"{number}@{company.slug}.example", created_at=timezone.now())
+    user.set_unusable_password()
+    user.save(force_insert=True)
+    with tenant(company.tenant_id):
+        join(
+            tenant_id=company.tenant_id,
+            user_id=user_id,
+            role=Role.DEVELOPER,
+            now=timezone.now(),
+        )
+
+
+def _paths(scene: Scene) -> Iterator[tuple[str, str]]:
+    for page in all_pages():
+        if page.visitor is Visitor.MEMBER and page.status == 200:
+            yield page.name, page.path_in(scene)
+    for pattern in _OF_A_TIME:
+        yield f"{pattern.replace('/', '-') or 'overview'}.month", f"/{pattern}?range=30d"
+
+
+def _measure(report: Report, client: Client, name: str, path: str, asks: int) -> None:
+    with CaptureQueriesContext(connection) as caught:
+        status = client.get(path).status_code
+    num_queries = len(questions(caught))
+    times_ms, cpu_ms = zip(*(_timed_ms(client, path) for _ in range(asks)), strict=True)
+    p95 = percentile(times_ms, 95)
+    report.judged(
+        f"{name}.p95",
+        p95,
+        "ms",
+        passed=status in (200, 302) and p95 <= MAX_MS and num_queries <= MAX_QUERIES,
+        target=f"at most {MAX_MS:g}, {MAX_QUERIES} queries",
+        queries=num_queries,
+        cpu_ms=rounded(median(cpu_ms)),
+        status=status,
+        **spread(times_ms),
+    )
+
+
+def _timed_ms(client: Client, path: str) -> tuple[float, float]:
+    """What it took, and what of that was this process's own work, which other work leaves alone."""
+    began_s, worked_s = time.perf_counter(), time.process_time()
+    client.get(path)
+    took_s, work_s = time.perf_counter() - began_s, time.process_time() - worked_s
+    return took_s * 1000, work_s * 1000

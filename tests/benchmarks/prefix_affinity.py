@@ -1,0 +1,253 @@
+"""Routing: how much of the prompts several replicas find cached, against one replica and against
+sending requests anywhere.
+
+Forty users type in a file each, line by line. The same typing goes to one replica, through a
+gateway to two and to four, and at random to two and to four: by gateways of one replica each, of
+which the client takes any. Each run has texts of its own, so none finds another's. Then one of two
+replicas is killed while the users go on, and started again.
+
+    python -m tests.benchmarks.prefix_affinity [--rounds 6] [--only rates | loss]
+
+A smoke test: `--only loss`, or `--rounds 2`.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from caret.client.websocket_client import GatewayRefused, Stream, open_stream
+from inference.pools.pool_config import read_catalog
+from tests.benchmarks.installation import Running, own_gateway, own_home
+from tests.benchmarks.replicas import OwnReplica, own_replicas
+from tests.benchmarks.results import Report, say
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
+
+NUM_USERS: Final = 40
+MAX_SHORT_POINTS: Final = 3.0
+MIN_SHARE: Final = 0.25  # half is due; fewer than ten of forty come by chance 3 times in 10,000
+# An attempt and its one retry, each with the engine's stall limit; beyond it something hangs.
+MAX_REQUEST_S: Final = 20.0
+_SIZES: Final = (2, 4)
+_PROMPT_TOKENS: Final = 480  # fifteen of the engine's blocks
+_AT_ONCE: Final = 4  # requests under way; the machine has two cores
+_MAX_TOKENS: Final = 2
+_ROUNDS_OF_DEATH: Final = (2, 2, 3)  # before it, during it, and after the return
+
+
+@dataclass(slots=True)
+class Tally:
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    longest_s: float = 0.0
+    num_failed: int = 0
+    by_replica: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def hit_percent(self) -> float:
+        return 100 * self.cached_tokens / max(1, self.prompt_tokens)
+
+    def add(self, end: dict[str, Any], took_s: float) -> None:
+        self.longest_s = max(self.longest_s, took_s)
+        meta = end.get("meta")
+        if meta is None or meta["cached_tokens"] is None:
+            self.num_failed += 1
+            return
+        self.prompt_tokens += meta["prompt_tokens"]
+        self.cached_tokens += meta["cached_tokens"]
+        self.by_replica[meta["replica"]] += 1
+
+    def more(self) -> dict[str, Any]:
+        """What stands beside the rate."""
+        return {
+            "n": self.by_replica.total(),
+            "failed": self.num_failed,
+            "longest_s": round(self.longest_s, 2),
+            "by_replica": sorted(self.by_replica.values()),
+        }
+
+
+class Typing:
+    """The users' files, of which each round shows a line more."""
+
+    def __init__(self, code: CodeText, *, name: str, num_rounds: int) -> None:
+        self._name = name
+        self._num_rounds = num_rounds
+        self._files = [
+            code.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=_MAX_TOKENS).prefix
+            for _ in range(NUM_USERS)
+        ]
+        self._num_asked = 0
+
+    def frame(self, user: int, number: int) -> dict[str, Any]:
+        lines = self._files[user].split("\n")
+        self._num_asked += 1
+        return {
+            "id": f"{self._name}-{self._num_asked}",
+            "mode": "fim",
+            "path": f"{self._name}/user_{user}.py",
+            "prefix": "\n".join(lines[: len(lines) - self._num_rounds + number + 1]),
+            "suffix": SUFFIX,
+            "max_tokens": _MAX_TOKENS,
+            "trigger": "manual",
+        }
+
+
+async def _round(
+    typing: Typing, number: int, workers: Sequence[Sequence[Stream]], tally: Tally
+) -> None:
+    """Every user once, in any order; a worker has a connection to each gateway, and takes any."""
+    users = random.sample(range(NUM_USERS), NUM_USERS)
+
+    async def work(streams: Sequence[Stream]) -> None:
+        while users:
+            frame = typing.frame(users.pop(), number)
+            began_s = time.monotonic()
+            end = await _end(random.choice(streams), frame)
+            tally.add(end, time.monotonic() - began_s)
+
+    await asyncio.gather(*(work(streams) for streams in workers))
+
+
+async def _end(stream: Stream, frame: dict[str, Any]) -> dict[str, Any]:
+    try:
+        answers = [answer async for answer in stream.complete(frame)]
+    except GatewayRefused as refused:
+        say(f"failed: {refused.code}")
+        return {}
+    return answers[-1]
+
+
+@asynccontextmanager
+async def _workers(gateways: Sequence[Running]) -> AsyncIterator[list[list[Stream]]]:
+    async with AsyncExitStack() as stack:
+        yield [
+            [
+                await stack.enter_async_context(open_stream(gateway.gateway_url, gateway.acme_key))
+                for gateway in gateways
+            ]
+            for _ in range(_AT_ONCE)
+        ]
+
+
+async def _typed(code: CodeText, name: str, gateways: Sequence[Running], num_rounds: int) -> Tally:
+    """All rounds of one run."""
+    say(f"{name}: {num_rounds} rounds of {NUM_USERS} users")
+    typing, tally = Typing(code, name=name, num_rounds=num_rounds), Tally()
+    async with _workers(gateways) as workers:
+        for number in range(num_rounds):
+            await _round(typing, number, workers, tally)
+    return tally
+
+
+async def _compare(
+    report: Report, code: CodeText, gateways: dict[int, list[Running]], num_rounds: int
+) -> None:
+    singles = gateways[1]
+    single = await _typed(code, "one", singles[:1], num_rounds)
+    report.figure("hit_rate.one", single.hit_percent, "%", **single.more())
+    for size in _SIZES:
+        ours = await _typed(code, f"routed-{size}", gateways[size], num_rounds)
+        anywhere = await _typed(code, f"random-{size}", singles[:size], num_rounds)
+        report.figure(f"hit_rate.routed.{size}", ours.hit_percent, "%", **ours.more())
+        report.figure(f"hit_rate.random.{size}", anywhere.hit_percent, "%", **anywhere.more())
+        short = single.hit_percent - ours.hit_percent
+        report.target(f"short_of_one.routed.{size}", short, "points", at_most=MAX_SHORT_POINTS)
+        short = single.hit_percent - anywhere.hit_percent
+        report.figure(f"short_of_one.random.{size}", short, "points")
+
+
+async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: OwnReplica) -> None:
+    """The last round before the death, the last during it, and the last after the return. Files
+    opened after it show that the returned one has its share again: those from before stay where
+    their prefixes are by then."""
+    num_before, num_during, num_after = _ROUNDS_OF_DEATH
+    typing = Typing(code, name="loss", num_rounds=sum(_ROUNDS_OF_DEATH))
+    opening, opened = Typing(code, name="opened", num_rounds=1), Tally()
+    tallies: list[Tally] = []
+    async with _workers([gateway]) as workers:
+        for number in range(sum(_ROUNDS_OF_DEATH)):
+            if number == num_before:
+                say(f"{victim.name} is killed")
+                victim.part.child.kill()
+            if number == num_before + num_during:
+                say(f"{victim.name} is started again")
+                await asyncio.to_thread(victim.restart)
+            tallies.append(Tally())
+            await _round(typing, number, workers, tallies[-1])
+        await _round(opening, 0, workers, opened)
+    names = ["before"] * num_before + ["without"] * num_during + ["after"] * num_after
+    for number, (name, tally) in enumerate(zip(names, tallies, strict=True)):
+        report.figure(f"loss.hit_rate.{number}.{name}", tally.hit_percent, "%", **tally.more())
+    before, after = tallies[num_before - 1], tallies[-1]
+    report.target(
+        "loss.short_after_return",
+        before.hit_percent - after.hit_percent,
+        "points",
+        at_most=MAX_SHORT_POINTS,
+    )
+    share = opened.by_replica[victim.name] / NUM_USERS
+    report.judged(
+        "loss.share_after_return",
+        share,
+        "of new files",
+        passed=share >= MIN_SHARE,
+        target=f"at least {MIN_SHARE:g}",
+        **opened.more(),
+    )
+    tallies.append(opened)
+    report.target("loss.failed", sum(tally.num_failed for tally in tallies), "requests", at_most=0)
+    longest_s = max(tally.longest_s for tally in tallies)
+    report.target("loss.longest", longest_s, "s", at_most=MAX_REQUEST_S)
+
+
+@contextmanager
+def _gateways(
+    replicas: Sequence[OwnReplica], sizes: Sequence[int]
+) -> Iterator[dict[int, list[Running]]]:
+    """By how many replicas each has: one of one for every replica, and one of each size."""
+    with ExitStack() as stack:
+
+        def start(chosen: Sequence[OwnReplica]) -> Running:
+            home = stack.enter_context(own_home())
+            first, *others = chosen
+            return stack.enter_context(
+                own_gateway(
+                    home,
+                    engine_url=first.url,
+                    replica=first.entry,
+                    others=[other.entry for other in others],
+                )
+            )
+
+        yield {
+            1: [start([replica]) for replica in replicas],
+            **{size: [start(replicas[:size])] for size in sizes},
+        }
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=6, help="lines that each user types")
+    parser.add_argument("--only", choices=("rates", "loss"), help="left out: both")
+    options = parser.parse_args(arguments)
+    report = Report("routing")
+    sizes = _SIZES if options.only != "loss" else _SIZES[:1]
+    with own_replicas(max(sizes)) as replicas, _gateways(replicas, sizes) as gateways:
+        pool = read_catalog(gateways[1][0].pools_file).shared(tier_of("fim"))
+        code = CodeText(pool, seed=random.getrandbits(64))
+        if options.only != "loss":
+            asyncio.run(_compare(report, code, gateways, options.rounds))
+        if options.only != "rates":
+            asyncio.run(_lose_one(report, code, gateways[2][0], replicas[1]))
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,298 @@
+"""Typing: how much of each prompt the engine has already, keystroke by keystroke, per layout.
+
+Sessions of editing (see `editing`) are replayed against one real engine. After each change every
+layout asks for one token of its own prompt, in random order and in a namespace of its own, so that
+none finds what another has left; the engine tells how many of the prompt's tokens it had. A request
+counts as superseded when the next change comes before its first token would have been there.
+
+`gateway` is the whole way of the default layout: an editor's frames over WebSocket to a gateway
+before the same engine, as many tokens as an inline completion takes, and what its numbers say.
+Where the filter ends a completion before the engine does, the engine does not tell what was cached.
+
+    python -m tests.benchmarks.prefix_reuse [--up .caret/up.json] [--recording FILE] [--keystrokes
+    300]
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from caret.client.websocket_client import Stream, open_stream
+from caret.contracts.policy import Mode
+from caret.foundation.clock import SystemClock
+from caret.local.engine import MAX_CONTEXT_TOKENS, Model, engine_from_environment
+from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.variant import NO_VARIANT
+from inference.context.assemble import assemble
+from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokens
+from tests.benchmarks.edit_sessions import Change, Session, made, recorded, states
+from tests.benchmarks.installation import engine_of, new_tenant, own_gateway, own_home
+from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
+
+LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
+OURS: Final = "stable"
+USUAL: Final = "psm-sliding"
+MIN_CACHED_PERCENT: Final = 93.0
+MAX_FIRST_TOKEN_SHARE: Final = 1 / 3
+# How long editors wait for another key before they ask.
+DEBOUNCE_MS: Final = 75.0
+# Of a session, so that a few hundred keystrokes see several files.
+_MAX_CHANGES: Final = 100
+_DATA: Final = b"data: "
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    kind: str  # of the change before
+    prompt_tokens: int
+    cached_tokens: int
+    first_token_ms: float
+    is_superseded: bool
+
+
+@dataclass(slots=True)
+class Layout:
+    """One layout's way of asking, and how it went."""
+
+    name: str
+    writer: PromptWriter
+    salt: str = field(default_factory=lambda: uuid.uuid4().hex)
+    asked: list[Asked] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[Asked]:
+        return [each for each in self.asked if each.kind == kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    url: str
+    model: Model
+    session: aiohttp.ClientSession
+
+    async def first_token(self, layout: Layout, admitted: Admitted) -> tuple[int, int, float]:
+        """Tokens of the prompt, of these cached, and milliseconds until there was one more."""
+        token_ids = assemble(layout.writer, admitted).token_ids
+        body = {
+            "model": self.model.served_name,
+            "prompt": token_ids,
+            "max_tokens": 1,
+            "temperature": 0,
+            "cache_salt": layout.salt,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        began_s, first_s, cached_tokens = time.perf_counter(), None, 0
+        async with self.session.post(f"{self.url}/v1/completions", json=body) as response:
+            response.raise_for_status()
+            async for line in response.content:
+                if line.startswith(_DATA) and line[len(_DATA) : -1] != b"[DONE]":
+                    first_s = first_s or time.perf_counter()
+                    cached_tokens = max(cached_tokens, _cached(json.loads(line[len(_DATA) :])))
+        assert first_s is not None, "the engine said nothing"
+        return len(token_ids), cached_tokens, (first_s - began_s) * 1000
+
+
+@dataclass(slots=True)
+class Gateway:
+    """An editor's way of asking, and how it went."""
+
+    stream: Stream
+    asked: list[Asked] = field(default_factory=list)  # of typing, where the engine told
+    finishes: Counter[str] = field(default_factory=Counter)
+    num_asked: int = 0
+
+    async def ask(self, change: Change, request: CompletionRequest, pause_ms: float | None) -> None:
+        """`pause_ms` before the next change; None: there is none."""
+        self.num_asked += 1
+        await self.stream.send({"type": "complete", "id": str(self.num_asked), **_frame(request)})
+        while (answer := await self.stream.receive())["type"] == "delta":
+            pass
+        if answer["type"] == "error":
+            raise RuntimeError(f"the gateway refused: {answer['code']}")
+        meta = answer["meta"]
+        self.finishes[answer["finish"]] += 1
+        first_ms = meta["first_token_ms"] or meta["total_ms"]
+        is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
+        if meta["cached_tokens"] is not None and change.kind == "typing":
+            told = (meta["prompt_tokens"], meta["cached_tokens"], first_ms)
+            self.asked.append(Asked(change.kind, *told, is_superseded))
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    report = Report("typing")
+    with (
+        own_home() as home,
+        engine_of(options.up, home) as engine_url,
+        own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
+    ):
+        way = (running.gateway_url, running.acme_key)
+        asyncio.run(_measure(engine_url, way, options, report))
+    return report.exit_status
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine to use")
+    parser.add_argument("--recording", type=Path, help="in place of the sessions that are made")
+    parser.add_argument("--keystrokes", type=int, default=300, help="that are measured, at least")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(arguments)
+
+
+async def _measure(
+    engine_url: str, way: tuple[str, str], options: argparse.Namespace, report: Report
+) -> None:
+    model = engine_from_environment(0).model
+    tokens = load_tokens(model.path)
+    layouts = [
+        Layout(
+            name,
+            PromptWriter(
+                tokens,
+                model=model.served_name,
+                max_context_tokens=MAX_CONTEXT_TOKENS,
+                clock=SystemClock(),
+                style=Style(layout=name, heals_words=model.heals_words),
+            ),
+        )
+        for name in LAYOUTS
+    ]
+    async with aiohttp.ClientSession() as session, open_stream(*way) as stream:
+        engine, gateway = Engine(engine_url, model, session), Gateway(stream)
+        for number, each in enumerate(_sessions(options)):
+            say(f"session {number + 1}: {each.path}, {len(layouts[0].of('typing'))} keystrokes yet")
+            await _replay(engine, layouts, gateway, each)
+            if len(layouts[0].of("typing")) >= options.keystrokes:
+                break
+    _tell(report, {layout.name: layout for layout in layouts})
+    _tell_asked(report, "gateway", gateway.asked)
+    report.figure("gateway.asked", gateway.num_asked, "requests", finishes=gateway.finishes)
+
+
+def _sessions(options: argparse.Namespace) -> Iterator[Session]:
+    if options.recording is not None:
+        return iter(recorded(options.recording))
+    return made(options.keystrokes, seed=options.seed)
+
+
+async def _replay(
+    engine: Engine, layouts: Sequence[Layout], gateway: Gateway, session: Session
+) -> None:
+    snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
+    principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
+    asks = list(islice(_asks(session), _MAX_CHANGES))
+    opened = _request(session, "", session.text)
+    for layout in layouts:
+        await engine.first_token(layout, _admitted(principal, opened))
+    await gateway.ask(Change(0.0, "jump", 0), opened, None)
+    for (change, request), (following, _) in pairwise([*asks, asks[-1]]):
+        pause_ms = following.at_ms - change.at_ms
+        for layout in random.sample(layouts, len(layouts)):
+            told = await engine.first_token(layout, _admitted(principal, request))
+            is_superseded = following is not change and pause_ms < DEBOUNCE_MS + told[-1]
+            layout.asked.append(Asked(change.kind, *told, is_superseded))
+        await gateway.ask(change, request, None if following is change else pause_ms)
+
+
+def _asks(session: Session) -> Iterator[tuple[Change, CompletionRequest]]:
+    """All changes: an editor asks after a jump as well."""
+    for change, prefix, suffix in states(session):
+        yield change, _request(session, prefix, suffix)
+
+
+def _request(session: Session, prefix: str, suffix: str) -> CompletionRequest:
+    return CompletionRequest(
+        mode=Mode.INLINE,
+        path=session.path,
+        language="",
+        prefix=prefix,
+        suffix=suffix,
+        files=session.files,
+        repository=session.repository,
+        max_tokens=64,
+        stop=(),
+        is_raw=False,
+    )
+
+
+def _frame(request: CompletionRequest) -> dict[str, Any]:
+    return {
+        "mode": request.mode.value,
+        "path": request.path,
+        "prefix": request.prefix,
+        "suffix": request.suffix,
+        "files": [
+            {"path": file.path, "text": file.text, "edited_at": file.edited_at}
+            for file in request.files
+        ],
+        "repository": {"name": request.repository},
+        "max_tokens": request.max_tokens,
+    }
+
+
+def _admitted(principal: Principal, request: CompletionRequest) -> Admitted:
+    return Admitted(principal, request, pool="", variant=NO_VARIANT)
+
+
+def _cached(event: dict[str, Any]) -> int:
+    details = (event.get("usage") or {}).get("prompt_tokens_details") or {}
+    return int(details.get("cached_tokens") or 0)
+
+
+def _tell(report: Report, layouts: dict[str, Layout]) -> None:
+    for name, layout in layouts.items():
+        _tell_layout(report, name, layout.of("typing"), layout.asked)
+    ours, usual = (
+        median([each.first_token_ms for each in layouts[name].of("typing")])
+        for name in (OURS, USUAL)
+    )
+    share = ours / usual
+    report.target(
+        f"{OURS}.first_token_to_{USUAL}", share, "ratio", at_most=round(MAX_FIRST_TOKEN_SHARE, 3)
+    )
+
+
+def _tell_layout(report: Report, name: str, typed: list[Asked], every: list[Asked]) -> None:
+    _tell_asked(report, name, typed, of_all_changes=rounded(_cached_percent(every)))
+
+
+def _tell_asked(report: Report, name: str, typed: list[Asked], **more: Any) -> None:
+    cached = _cached_percent(typed)
+    more["prompt_tokens"] = rounded(median([each.prompt_tokens for each in typed]))
+    if name in (OURS, "gateway"):
+        target = f"at least {MIN_CACHED_PERCENT:g}"
+        passed = cached >= MIN_CACHED_PERCENT
+        report.judged(f"{name}.cached", cached, "%", passed=passed, target=target, **more)
+    else:
+        report.figure(f"{name}.cached", cached, "%", **more)
+    new = [each.prompt_tokens - each.cached_tokens for each in typed]
+    p90 = rounded(percentile(new, 90))
+    report.figure(f"{name}.new_tokens", sum(new) / len(new), "tokens", **spread(new), p90=p90)
+    times = [each.first_token_ms for each in typed]
+    report.figure(f"{name}.first_token", median(times), "ms", **spread(times))
+    superseded = sum(each.is_superseded for each in typed) / len(typed)
+    report.figure(f"{name}.superseded", 100 * superseded, "%", n=len(typed))
+
+
+def _cached_percent(asked: Sequence[Asked]) -> float:
+    prompt_tokens = sum(each.prompt_tokens for each in asked)
+    return 100 * sum(each.cached_tokens for each in asked) / prompt_tokens
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

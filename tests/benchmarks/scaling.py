@@ -1,0 +1,131 @@
+"""How streams grow with gateway processes and engine replicas. Synthetic engines answer at once,
+so what limits is gateways, or whoever asks; of real ones, with one gateway before them, it is they.
+
+Everything runs on all cores together, and the processor seconds of each process are told: where all
+cores are busy, more processes cannot do more. `others` are the cores that neither this nor what it
+has started used in the meantime. What a second gateway gains is measured apart
+(`second_gateway.py`). First tokens are those of a moderate rate, at most half of the most, as under
+full load they are only the queue's.
+
+    python -m tests.benchmarks.scaling [--gateways 1 2 4] [--engines 1 2 4] [--real 1 2] [--seconds
+    4] [--real-seconds 20] [--connections 1000]
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import uvloop
+
+from tests.benchmarks.gateway_fleet import (
+    Engines,
+    Fleet,
+    Spent,
+    fleet_of,
+    real_engines,
+    synthetic_engines,
+)
+from tests.benchmarks.installation import own_home
+from tests.benchmarks.load import Way, at_once, at_rate
+from tests.benchmarks.processes import Neighbours, memory_mb
+from tests.benchmarks.results import Report, percentile
+from tests.benchmarks.two_gateways import second_gateway
+from tests.benchmarks.workload import Developers, websocket_way
+
+_RATE: Final = 100.0  # streams/s, all gateways together, at most
+
+
+async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
+    ways, seconds = fleet.ways, kind.seconds
+    for way in ways:
+        await way.open()
+    await asyncio.gather(*(at_once(way, seconds=kind.warm_up_s) for way in ways))
+    before, neighbours = Spent.so_far(fleet), Neighbours()
+    tallies = await asyncio.gather(*(at_once(way, seconds=seconds) for way in ways))
+    spent, others = Spent.so_far(fleet).since(before), neighbours.num_cores()
+    rate = sum(tally.num_whole for tally in tallies) / seconds
+    all_s = sum(spent.gateways) + sum(spent.engines) + spent.harness
+    report.figure(
+        "most",
+        rate,
+        "streams/s",
+        fleet=fleet.label,
+        failures=dict(sum((tally.failures for tally in tallies), Counter[str]())),
+        cpu_s={"gateways": spent.gateways, "engines": spent.engines, "harness": spent.harness},
+        cores_busy=round(all_s / seconds, 2),
+        preempted=spent.preempted,
+        others=round(others, 2),
+    )
+    per_core: float = rate * seconds / sum(spent.gateways)
+    report.figure("most of a gateway's core", per_core, "streams/s", fleet=fleet.label)
+    if rate:
+        await _first_tokens(fleet, ways, report, rate=min(_RATE, rate / 2), seconds=seconds)
+    for way in ways:
+        way.close()
+
+
+async def _first_tokens(
+    fleet: Fleet, ways: Sequence[Way], report: Report, *, rate: float, seconds: float
+) -> None:
+    for way in ways:
+        await way.open()
+    tallies = await at_rate([(way, rate / len(ways)) for way in ways], seconds=seconds)
+    first_ms = [each for tally in tallies for each in tally.first_ms]
+    for percent in (50, 99):
+        figure = f"first token p{percent} at {rate:.0f}/s"
+        report.figure(figure, percentile(first_ms, percent), "ms", fleet=fleet.label)
+
+
+async def _connections(fleet: Fleet, keys: Sequence[str], count: int, report: Report) -> None:
+    """Idle ones, at each gateway."""
+    for url, pid in fleet.gateways[:1]:
+        before_mb = memory_mb(pid)
+        way = websocket_way(url, [keys[n % len(keys)] for n in range(count)], Developers(1))
+        began_s = time.perf_counter()
+        await way.open()
+        took_s = time.perf_counter() - began_s
+        more_kb = (memory_mb(pid) - before_mb) * 1024 / count
+        way.close()
+        report.figure("connections of a gateway", count, "open", seconds=round(took_s, 2))
+        report.figure("memory of a connection", more_kb, "KB")
+
+
+def _run(counts: tuple[int, int], report: Report, *, kind: Engines, connections: int = 0) -> None:
+    async def measure(fleet: Fleet) -> None:
+        await _measure(fleet, report, kind=kind)
+        if connections:
+            await _connections(fleet, fleet.keys, connections, report)
+
+    with own_home() as home, fleet_of(home, *counts, kind=kind) as fleet:
+        uvloop.run(measure(fleet))
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gateways", type=int, nargs="*", default=[1, 2, 4])
+    parser.add_argument("--engines", type=int, nargs="*", default=[1, 2, 4])
+    parser.add_argument("--real", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--real-seconds", type=float, default=20.0)
+    parser.add_argument("--connections", type=int, default=1_000)
+    options = parser.parse_args(arguments)
+    report, synthetic = Report("scale"), synthetic_engines(options.seconds)
+    # One row and one column of the table: engines that answer at once add nothing together.
+    wanted = [(n, m) for n in options.gateways for m in options.engines[:1]]
+    wanted += [(n, m) for n in options.gateways[:1] for m in options.engines[1:]]
+    for counts in wanted:
+        connections = options.connections if counts == (1, 1) else 0
+        _run(counts, report, kind=synthetic, connections=connections)
+    if {1, 2} <= set(options.gateways):
+        second_gateway(report, synthetic)
+    for count in options.real:
+        _run((1, count), report, kind=real_engines(options.real_seconds))
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""A month of usage of many tenants: rows made in Postgres, as the application's role within each
+tenant's wall, spread over the month, and rolled up."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tests.benchmarks.control_plane import ControlPlane
+from tests.benchmarks.results import say
+
+# The running month, whose partition there is; what of it is to come is made up, too.
+START: Final = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+END: Final = (START + timedelta(days=31)).replace(day=1)
+NOW: Final = END - timedelta(minutes=5)
+NUM_USERS: Final = 200  # of each tenant
+
+# A request's id carries its time, as a gateway makes it.
+_ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
+    || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
+_RECORDS_SQL: Final = f"""
+INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
+    mode, language, tier, pool, replica, finish, error_code, prompt_tokens, cached_tokens,
+    generated_tokens, assembled_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
+    cut_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_parsed)
+SELECT %(tenant)s, at, {_ID_SQL}, ('00000000-0000-4000-8000-' || lpad(to_hex(who), 12, '0'))::uuid,
+    ('00000000-0000-4000-9000-' || lpad(to_hex(who), 12, '0'))::uuid, 'stream', 'inline',
+    (array['python', 'typescript', 'go', 'java', 'rust'])[1 + (who + number / 7 %% 2) %% 5],
+    'fast', 'fast', '10.0.0.1:8000',
+    (array['stop', 'stop', 'stop', 'length', 'cancelled', 'superseded'])[1 + number %% 6], '',
+    1900, 1880, 12, 2.4, 43, 40, 120, 'automatic', (array['', 'b'])[1 + who %% 2], '', 4, 0,
+    (array['vscode', 'jetbrains', 'neovim'])[1 + who %% 3], 'qwen', 40, 1, true
+FROM (
+    SELECT number, number %% %(users)s AS who,
+        %(start)s::timestamptz + (%(end)s::timestamptz - %(start)s) * (number / %(rows)s::float)
+            AS at
+    FROM generate_series(0, %(rows)s - 1) number
+) made
+"""  # noqa: S608
+_OUTCOMES_SQL: Final = """
+INSERT INTO tenants_outcome (tenant_id, occurred_at, outcome_id, request_id, user_id, event, chars,
+    after_ms, lines)
+SELECT tenant_id, occurred_at + interval '2 seconds', gen_random_uuid(), request_id, user_id,
+    CASE WHEN random() < 0.3 THEN 'accepted' ELSE 'rejected' END, 40, 1000, 1
+FROM tenants_usage_record
+WHERE tenant_id = %(tenant)s AND finish = 'stop' AND random() < 0.5
+"""
+
+
+def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
+    """`rows`: of each tenant."""
+    for number, tenant in enumerate(tenants):
+        say(f"Tenant {number + 1} of {len(tenants)} gets {rows} rows")
+        values = {"tenant": tenant, "rows": rows, "users": NUM_USERS, "start": START, "end": END}
+        with plane.of_tenant(tenant) as connection:
+            connection.execute(_RECORDS_SQL, values)
+            connection.execute(_OUTCOMES_SQL, values)
+    with plane.as_owner() as connection:
+        connection.autocommit = True
+        connection.execute("VACUUM ANALYZE tenants_usage_record, tenants_outcome")
+
+
+def roll_up_all(tenants: Sequence[str]) -> float:
+    """The seconds that it took."""
+    from caret.foundation.ids import TenantId
+    from tenants.usage.rollups.operations import mark_again, roll_up
+
+    say("All of it is rolled up")
+    began_s = time.perf_counter()
+    for tenant in tenants:
+        mark_again(tenant_id=TenantId(tenant), start=START, end=END)
+        roll_up(tenant_id=TenantId(tenant), arrived_until=END)
+    return time.perf_counter() - began_s

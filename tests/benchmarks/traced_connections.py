@@ -1,0 +1,175 @@
+"""Editors at a real gateway: connections that note how each completion ended, and what it cost."""
+
+import asyncio
+import itertools
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from tests.benchmarks.raw_clients import Line, WebSocketLine
+from tests.benchmarks.typing_developers import Typist, typists
+
+_MAX_TOKENS: Final = 16
+# About 500 tokens with what follows the cursor.
+_PREFIX_CHARS: Final = 1_200
+_SUFFIX_CHARS: Final = 300
+_PATIENCE_S: Final = 60.0
+_decode = msgspec.json.decode
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One completion. Times in ms."""
+
+    asked_s: float  # perf_counter
+    finish: str  # "error" with any code
+    end_ms: float  # as the client sees it
+    first_ms: float | None  # the first text, as the client sees it; None: it had none
+    # Until the engine's first token was at the gateway, as it tells; None: there was none.
+    gateway_first_ms: float | None
+    gateway_total_ms: float | None  # as the gateway tells
+
+    @property
+    def is_shed(self) -> bool:
+        return self.finish == "shed"
+
+    @property
+    def ended_s(self) -> float:
+        return self.asked_s + self.end_ms / 1000
+
+
+class WatchedLine(WebSocketLine):
+    seen: Callable[[Seen], None]
+
+    def _on_frame(self, kind: int, payload: bytes) -> None:
+        if payload.startswith(b'{"type":"delta"'):
+            self._note_text()
+        elif payload.startswith((b'{"type":"done"', b'{"type":"error"')):
+            seen = self._seen(_decode(payload))
+            self.seen(seen)
+            self._end(seen.finish)
+        else:
+            super()._on_frame(kind, payload)
+
+    def _seen(self, end: dict[str, Any]) -> Seen:
+        meta = end.get("meta", {})
+        engine_ms = meta.get("engine_ms")
+        return Seen(
+            asked_s=self._asked_s,
+            finish=end.get("finish", "error"),
+            end_ms=self._since_asked_ms(),
+            first_ms=self._first_ms,
+            gateway_first_ms=None if engine_ms is None else meta["queue_ms"] + engine_ms,
+            gateway_total_ms=meta.get("total_ms"),
+        )
+
+
+@dataclass(slots=True)
+class Editors:
+    """Each with a connection of its own and in a file of its own; one request at a time."""
+
+    keys: Sequence[str]
+    num: int
+    url: str = ""  # of the gateway, by the time that they open their connections
+    typing: list[Typist] = field(default_factory=list)
+    lines: list[WatchedLine] = field(default_factory=list)
+    free: deque[int] = field(default_factory=deque)
+    num_out: int = 0
+    num_withheld: int = 0  # no editor was free: the offer could not be kept up
+    _seen: list[Seen] = field(default_factory=list)
+    _ids: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    async def open(self) -> None:
+        """Whoever typed before goes on where he was."""
+        self.typing = self.typing or typists(self.num)
+        self.lines = list(await asyncio.gather(*map(self._opening, range(self.num))))
+        for line in self.lines:
+            line.seen = self._seen.append
+        self.free = deque(random.sample(range(self.num), self.num))
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.close()
+
+    async def at_rate(self, rate: float, *, seconds: float) -> list[Seen]:
+        """So many requests a second, at random, whatever the answers take."""
+        began_s = now_s = due_s = time.perf_counter()
+        while now_s - began_s < seconds:
+            due_s += random.expovariate(rate)
+            await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
+            if self.free:
+                self._ask(self.free.popleft(), self.free.append)
+            else:
+                self.num_withheld += 1
+            now_s = time.perf_counter()
+        return await self._taken()
+
+    async def at_once(self, count: int, *, seconds: float) -> list[Seen]:
+        """So many at a time, the next as soon as one is answered."""
+        ends_s = time.perf_counter() + seconds
+
+        def again(number: int) -> None:
+            self.free.append(number)
+            if time.perf_counter() < ends_s:
+                self._ask(self.free.popleft(), again)
+
+        for _ in range(count):
+            self._ask(self.free.popleft(), again)
+        await asyncio.sleep(seconds)
+        return await self._taken()
+
+    async def each_once(self, *, at_a_time: int) -> None:
+        """So that every file's prompt is where the engines keep it."""
+        left = deque(range(self.num))
+
+        def following(_number: int) -> None:
+            if left:
+                self._ask(left.popleft(), following)
+
+        for _ in range(at_a_time):
+            following(0)
+        await self._taken()
+
+    def _ask(self, number: int, then: Callable[[int], None]) -> None:
+        def tell(_line: Line, _answer: object) -> None:
+            self.num_out -= 1
+            then(number)
+
+        self.num_out += 1
+        self.lines[number].ask(self._frame(number), tell)
+
+    def _frame(self, number: int) -> bytes:
+        prefix, suffix = self.typing[number].type()
+        return _encode(
+            {
+                "type": "complete",
+                "id": str(next(self._ids)),
+                "mode": "inline",
+                "path": f"src/module_{number}.py",
+                "language": "python",
+                # As many plug-ins do: a window that slides, so that little of it is cached.
+                "prefix": prefix[-_PREFIX_CHARS:],
+                "suffix": suffix[:_SUFFIX_CHARS],
+                "repository": {"name": "burst"},
+                "max_tokens": _MAX_TOKENS,
+            }
+        )
+
+    async def _taken(self) -> list[Seen]:
+        """What was seen since the last time, once all is answered."""
+        async with asyncio.timeout(_PATIENCE_S):
+            while self.num_out:  # noqa: ASYNC110  # it is told by callbacks
+                await asyncio.sleep(0.01)
+        seen, self._seen[:] = self._seen.copy(), []
+        return seen
+
+    async def _opening(self, number: int) -> WatchedLine:
+        key = self.keys[number % len(self.keys)]
+        headers = f"authorization: Bearer {key}\r\n"
+        return await WatchedLine.open(f"{self.url}/v1/stream", headers=headers)

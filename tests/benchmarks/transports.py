@@ -1,0 +1,149 @@
+"""The ways to a first token: straight from vLLM, and through the gateway by WebSocket or HTTP.
+
+Each asks for a completion of one token and tells how long it took, from before the request is
+written until its text is there, and until its end.
+"""
+
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import aiohttp
+import msgspec
+
+from caret.client.websocket_client import Stream, open_stream
+from caret.foundation.ids import CacheSalt
+from inference.pools.engine import EngineRequest
+from inference.pools.pool_config import Pool
+from inference.pools.vllm.engine import _body as body_of_gateway  # the very body, not one like it
+from tests.benchmarks.synthetic_code import SUFFIX, Sample
+
+MAX_TOKENS: Final = 1
+_DATA: Final = b"data: "
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    text_ms: float | None  # None: it had no text, or the gateway's filter held it back
+    end_ms: float
+
+
+class Route(Protocol):
+    name: str
+
+    async def first_token(self, sample: Sample, pool: Pool, mode: str) -> FirstToken: ...
+
+
+class Direct:
+    """vLLM's own server, in a namespace of ours: with the token ids that the gateway would send, or
+    with the text, as a client without a gateway would."""
+
+    def __init__(self, session: aiohttp.ClientSession, *, sends_text: bool) -> None:
+        self.name = "direct_text" if sends_text else "direct"
+        self._session = session
+        self._sends_text = sends_text
+        self._salt = CacheSalt(uuid.uuid4().hex)
+
+    async def first_token(self, sample: Sample, pool: Pool, mode: str) -> FirstToken:
+        replica = pool.replicas[0]
+        request = EngineRequest(
+            pool=pool,
+            replica=replica,
+            token_ids=sample.prompt.token_ids,
+            stop_token_ids=sample.prompt.stop_token_ids,
+            stop=(),
+            max_tokens=MAX_TOKENS,
+            salt=self._salt,
+            priority=1,
+        )
+        prompt = {"prompt": sample.text} if self._sends_text else {}
+        body = msgspec.json.encode(body_of_gateway(request) | prompt)
+        return await _ask(self._session, f"{replica.url}/v1/completions", body, key=None)
+
+
+class Http:
+    """`POST /v1/completions` with prompt and suffix, as server-sent events: mode fim only."""
+
+    name = "http"
+
+    def __init__(self, session: aiohttp.ClientSession, gateway_url: str, key: str) -> None:
+        self._session = session
+        self._url = f"{gateway_url}/v1/completions"
+        self._key = key
+
+    async def first_token(self, sample: Sample, pool: Pool, mode: str) -> FirstToken:
+        body = msgspec.json.encode(
+            {"prompt": sample.prefix, "suffix": SUFFIX, "max_tokens": MAX_TOKENS, "stream": True}
+        )
+        return await _ask(self._session, self._url, body, key=self._key)
+
+
+class WebSocket:
+    name = "websocket"
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._num_asked = 0
+
+    async def first_token(self, sample: Sample, pool: Pool, mode: str) -> FirstToken:
+        self._num_asked += 1
+        frame = {
+            "id": str(self._num_asked),
+            "mode": mode,
+            "prefix": sample.prefix,
+            "suffix": SUFFIX,
+            "max_tokens": MAX_TOKENS,
+        }
+        began_s = time.perf_counter()
+        text_ms: float | None = None
+        async for answer in self._stream.complete(frame):
+            if text_ms is None and answer["type"] == "delta":
+                text_ms = _ms_since(began_s)
+        return FirstToken(text_ms, _ms_since(began_s))
+
+
+@asynccontextmanager
+async def routes(
+    gateway_url: str, *, http_key: str, websocket_key: str
+) -> AsyncIterator[list[Route]]:
+    """Connections are kept open. The keys are of two tenants, so that what is cold for one route
+    was not warmed by another."""
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        stream = await stack.enter_async_context(open_stream(gateway_url, websocket_key))
+        yield [
+            Direct(session, sends_text=False),
+            Direct(session, sends_text=True),
+            WebSocket(stream),
+            Http(session, gateway_url, http_key),
+        ]
+
+
+async def _ask(
+    session: aiohttp.ClientSession, url: str, body: bytes, *, key: str | None
+) -> FirstToken:
+    headers = {"Content-Type": "application/json"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    began_s = time.perf_counter()
+    text_ms: float | None = None
+    async with session.post(url, data=body, headers=headers) as response:
+        response.raise_for_status()
+        async for line in response.content:
+            if text_ms is None and _has_text(line):
+                text_ms = _ms_since(began_s)
+    return FirstToken(text_ms, _ms_since(began_s))
+
+
+def _has_text(line: bytes) -> bool:
+    if not line.startswith(_DATA + b"{"):
+        return False
+    choices = msgspec.json.decode(line[len(_DATA) :])["choices"]
+    return bool(choices and choices[0]["text"])
+
+
+def _ms_since(began_s: float) -> float:
+    return (time.perf_counter() - began_s) * 1000

@@ -1,0 +1,147 @@
+"""What a second gateway process gains, on two cores that the askers and the engine need as well.
+
+Three ways to share the cores take turns on the same processes, as machines change their pace:
+
+    alone    one gateway has a core, and its engine and its askers have the other
+    crowded  one gateway, its engine and its askers have one core
+    both     two gateways, their engine and their askers have two cores
+
+`both` to `crowded` is what the second core and the second process bring: engine and askers take
+their part of both sides. `alone` tells what a stream costs a gateway that nobody disturbs: what it
+costs more in `crowded` comes from the processes that share its core, each of which leaves it with
+caches of its own (`preempted`), and what it costs more in `both` than in `crowded` from the second
+gateway.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import uvloop
+
+from tests.benchmarks.gateway_fleet import Engines, Fleet, Spent, fleet_of
+from tests.benchmarks.installation import own_home
+from tests.benchmarks.load import at_once
+from tests.benchmarks.processes import (
+    MAX_NEIGHBOURS,
+    Cores,
+    Neighbours,
+    divided_cores,
+    move_to,
+)
+from tests.benchmarks.results import Report, median, rounded, windows
+
+MIN_GAIN: Final = 1.8
+_NUM_ROUNDS: Final = 5
+_SETTLE_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    name: str
+    num_gateways: int
+    gateways: Cores
+    others: Cores
+
+
+@dataclass(slots=True)
+class Seen:
+    """Of one sharing, in the order of the rounds."""
+
+    streams_s: list[float] = field(default_factory=list)
+    gateway_ms: list[float] = field(default_factory=list)  # of processor time, a stream
+    preempted_s: list[float] = field(default_factory=list)  # of a gateway
+    failures: Counter[str] = field(default_factory=Counter)
+    others: float = 0.0  # cores, at most
+
+
+def second_gateway(report: Report, kind: Engines) -> None:
+    """Its figures; misses where it gains too little.
+
+    Raises SystemExit where there is only one core.
+    """
+    one, rest = divided_cores()
+    alone = Sharing("alone", 1, one, rest)
+    crowded = Sharing("crowded", 1, one, one)
+    both = Sharing("both", 2, one | rest, one | rest)
+    with own_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
+        try:
+            seen = uvloop.run(_rounds(fleet, (alone, crowded, both), kind))
+        finally:
+            _place(fleet, both)
+    for name, each in seen.items():
+        report.figure(
+            f"streams/s, {name}",
+            median(each.streams_s),
+            "streams/s",
+            windows=windows(each.streams_s),
+            gateway_cpu_ms=rounded(median(each.gateway_ms)),
+            preempted_s=rounded(median(each.preempted_s)),
+            failures=dict(each.failures),
+            others=round(each.others, 2),
+        )
+    gains = _ratios(seen["both"].streams_s, seen["crowded"].streams_s)
+    report.judged(
+        "two gateways on two cores to one on one, askers and engine on both sides",
+        median(gains),
+        "times",
+        passed=median(gains) >= MIN_GAIN,
+        target=f"at least {MIN_GAIN}",
+        windows=windows(gains),
+        is_quiet=max(each.others for each in seen.values()) <= MAX_NEIGHBOURS,
+    )
+    for name in ("crowded", "both"):
+        dearer = _ratios(seen[name].gateway_ms, seen["alone"].gateway_ms)
+        report.figure(
+            f"a stream's processor time, {name} to alone",
+            median(dearer),
+            "times",
+            windows=windows(dearer),
+        )
+
+
+async def _rounds(fleet: Fleet, sharings: Sequence[Sharing], kind: Engines) -> dict[str, Seen]:
+    for way in fleet.ways:
+        await way.open()
+    await asyncio.gather(*(at_once(way, seconds=kind.warm_up_s) for way in fleet.ways))
+    seen = {sharing.name: Seen() for sharing in sharings}
+    for _ in range(_NUM_ROUNDS):
+        for sharing in sharings:
+            _place(fleet, sharing)
+            await _load(fleet, sharing, seconds=_SETTLE_S, seen=Seen())
+            await _load(fleet, sharing, seconds=kind.seconds, seen=seen[sharing.name])
+    for way in fleet.ways:
+        way.close()
+    return seen
+
+
+async def _load(fleet: Fleet, sharing: Sharing, *, seconds: float, seen: Seen) -> None:
+    ways = fleet.ways[: sharing.num_gateways]
+    before, neighbours = Spent.so_far(fleet), Neighbours()
+    tallies = await asyncio.gather(*(at_once(way, seconds=seconds) for way in ways))
+    spent = Spent.so_far(fleet).since(before)
+    num_whole = sum(tally.num_whole for tally in tallies)
+    if not num_whole:
+        failures = [dict(tally.failures) for tally in tallies]
+        raise SystemExit(f"{sharing.name}: nothing was answered: {failures}")
+    used = slice(sharing.num_gateways)
+    seen.streams_s.append(num_whole / seconds)
+    seen.gateway_ms.append(sum(spent.gateways[used]) / num_whole * 1000)
+    seen.preempted_s.append(sum(spent.preempted[used]) / sharing.num_gateways / seconds)
+    seen.others = max(seen.others, neighbours.num_cores())
+    for tally in tallies:
+        seen.failures.update(tally.failures)
+
+
+def _place(fleet: Fleet, sharing: Sharing) -> None:
+    move_to(sharing.others, os.getpid())  # with all that it has started, idle gateways too
+    for _, pid in fleet.gateways[: sharing.num_gateways]:
+        move_to(sharing.gateways, pid)
+
+
+def _ratios(dividends: Sequence[float], divisors: Sequence[float]) -> list[float]:
+    """Round by round, as both had the machine's pace of that moment."""
+    return [a / b for a, b in zip(dividends, divisors, strict=True)]

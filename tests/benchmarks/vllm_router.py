@@ -1,0 +1,159 @@
+"""A gateway of ours before two real engines: by itself, and with vLLM's router between them.
+
+Asks whether the router keeps prompts with the engine that holds their prefix, whether salts and
+refusals of strangers' prefixes pass, and how long the engine goes on after a cancel.
+
+    python -m tests.benchmarks.vllm_router [--policies consistent_hash cache_aware]
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from caret.client.websocket_client import Stream, open_stream
+from inference.pools.pool_config import read_catalog
+from tests.benchmarks.competitors import NotMeasured, router_running
+from tests.benchmarks.engine_metrics import num_running
+from tests.benchmarks.installation import Running, own_gateway, own_home
+from tests.benchmarks.replicas import OwnReplica, own_replicas
+from tests.benchmarks.results import Report, percentile, say, spread
+from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
+
+NUM_FILES: Final = 10
+NUM_ASKED: Final = 6  # in each file, a few characters apart
+NUM_CANCELS: Final = 15
+_PROMPT_TOKENS: Final = 600
+_POLL_S: Final = 0.002
+_PATIENCE_S: Final = 10.0
+_DIRECT: Final = "without a router"
+
+
+@contextmanager
+def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
+    cores = frozenset(os.sched_getaffinity(0))
+    with own_home() as home:
+        if policy == _DIRECT:
+            first, *others = replicas
+            with own_gateway(
+                home,
+                engine_url=first.url,
+                replica=first.entry,
+                others=[each.entry for each in others],
+            ) as made:
+                yield made
+            return
+        urls = [replica.url for replica in replicas]
+        with (
+            router_running(home, urls, policy=policy, cores=cores) as router,
+            own_gateway(home, engine_url=router.url, replica=router.url) as made,
+        ):
+            yield made
+
+
+async def _ask(stream: Stream, **fields: Any) -> dict[str, Any]:
+    frame = {"id": random.randbytes(6).hex(), "mode": "fim", "suffix": SUFFIX, **fields}
+    answers = [answer async for answer in stream.complete(frame)]
+    meta: dict[str, Any] = answers[-1]["meta"]
+    return meta
+
+
+async def _affinity(running: Running, text: CodeText, report: Report, name: str) -> None:
+    shares, strangers, firsts = [], 0, []
+    async with (
+        open_stream(running.gateway_url, running.acme_key) as stream,
+        open_stream(running.gateway_url, running.globex_key) as stranger,
+    ):
+        for number in range(NUM_FILES):
+            sample = text.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=8)
+            asked = {"path": f"{name}/{number}.py", "max_tokens": 8}
+            for turn in range(NUM_ASKED):
+                meta = await _ask(stream, prefix=sample.prefix + "value_"[:turn], **asked)
+                if turn:
+                    shares.append((meta["cached_tokens"] or 0) / meta["prompt_tokens"])
+                    firsts.append(float(meta["total_ms"]))
+            theirs = await _ask(stranger, prefix=sample.prefix, **asked)
+            strangers += theirs["cached_tokens"] or 0
+    report.figure(
+        "cached, of prompts after the first of a file",
+        100 * sum(shares) / len(shares),
+        "%",
+        way=name,
+    )
+    report.figure("whole completion", percentile(firsts, 50), "ms", way=name, **spread(firsts))
+    report.judged(
+        "found of another tenant's prompts",
+        strangers,
+        "tokens",
+        passed=strangers == 0,
+        target="0",
+        way=name,
+    )
+
+
+async def _cancels(
+    running: Running, replicas: Sequence[OwnReplica], text: CodeText, report: Report, name: str
+) -> None:
+    took_ms: list[float] = []
+    async with open_stream(running.gateway_url, running.acme_key) as stream:
+        while len(took_ms) < NUM_CANCELS:
+            sample = text.sample(mode="block", num_tokens=128, max_tokens=256)
+            identifier = random.randbytes(6).hex()
+            frame = {"mode": "block", "prefix": sample.prefix, "suffix": "\n", "max_tokens": 256}
+            await stream.send({"type": "complete", "id": identifier, **frame})
+            if (await stream.receive())["type"] != "delta":
+                continue
+            began_s = time.perf_counter()
+            await stream.send({"type": "cancel", "id": identifier})
+            while (await stream.receive())["type"] == "delta":
+                pass
+            await _idle(replicas, until_s=began_s + _PATIENCE_S)
+            took_ms.append((time.perf_counter() - began_s) * 1000)
+    report.figure(
+        "from cancel to the engine's end",
+        percentile(took_ms, 50),
+        "ms",
+        way=name,
+        **spread(took_ms),
+    )
+
+
+async def _idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None:
+    while time.perf_counter() < until_s:
+        if not sum(await asyncio.gather(*(num_running(each.url) for each in replicas))):
+            return
+        await asyncio.sleep(_POLL_S)
+
+
+async def _measure(
+    running: Running, replicas: Sequence[OwnReplica], report: Report, name: str
+) -> None:
+    catalog = read_catalog(running.pools_file)
+    text = CodeText(catalog.shared(tier_of("fim")), seed=int.from_bytes(name.encode(), "big"))
+    await _affinity(running, text, report, name)
+    await _cancels(running, replicas, text, report, name)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--policies", nargs="*", default=["consistent_hash", "cache_aware"])
+    options = parser.parse_args(arguments)
+    report = Report("behind_router")
+    with own_replicas(2) as replicas:
+        for way in (_DIRECT, *options.policies):
+            say(way)
+            try:
+                with _gateway(replicas, way) as running:
+                    asyncio.run(_measure(running, replicas, report, way))
+            except NotMeasured as error:
+                say(f"{way} was not measured: {error}")
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""Warming: what an opened file gains, and what others lose by it.
+
+Gain: the first token of the first completion in a file that was opened before, against one that was
+not, interleaved. Loss: the first token of a completion whose prompt is cached, asked while a
+warm-up is being prefilled, against the same with the engine idle; it may wait for one prefill
+chunk, which is measured in the same run.
+
+    python -m tests.benchmarks.warmup [--up .caret/up.json] [--files 30]
+
+A smoke test: `--files 2`.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import sysconfig
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from caret.client.websocket_client import Stream, open_stream
+from tests.benchmarks.installation import Running, installation
+from tests.benchmarks.results import Report, median, percentile, say, spread
+from tests.benchmarks.synthetic_code import SUFFIX
+
+CHUNK_TOKENS: Final = 128  # --long-prefill-token-threshold of the engine that we start
+# Enough of them to fill most of a prompt.
+_OTHERS: Final = ("argparse.py", "ast.py", "inspect.py", "shutil.py", "tarfile.py", "zipfile.py")
+_MAX_CHARS: Final = 16_000
+_SETTLED_S: Final = 1.5  # a warm-up of these tokens has ended long before
+_STARTED_S: Final = (0.01, 0.08)  # a warm-up is under way
+
+
+class Files:
+    """Files that nobody has opened before, each with others beside it, of which a prompt shows the
+    outlines. The others' paths are new each time, and stand before what does not change."""
+
+    def __init__(self) -> None:
+        folder = Path(sysconfig.get_path("stdlib"))
+        self._texts = {
+            name: (folder / name).read_text()[:_MAX_CHARS].rpartition("\n")[0] for name in _OTHERS
+        }
+
+    def make(self) -> dict[str, Any]:
+        folder = f"warming-{random.getrandbits(48):x}"
+        others = [{"path": f"{folder}/{name}", "text": text} for name, text in self._texts.items()]
+        return {"path": f"{folder}/main.py", "files": others}
+
+
+@dataclass(slots=True)
+class Samples:
+    first_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    uncached_tokens: list[float] = field(default_factory=list)  # of the files not opened
+
+
+async def _first_token(stream: Stream, context: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    """Milliseconds until the first answer, and the numbers of the completion."""
+    frame = {"mode": "fim", "prefix": "value = ", "suffix": SUFFIX, "max_tokens": 1}
+    frame |= {"id": f"{random.getrandbits(60):x}", "trigger": "manual", **context}
+    began_s = time.perf_counter()
+    first_ms: float | None = None
+    meta: dict[str, Any] = {}
+    async for answer in stream.complete(frame):
+        first_ms = first_ms or (time.perf_counter() - began_s) * 1000
+        meta = answer.get("meta", meta)
+    assert first_ms is not None
+    return first_ms, meta
+
+
+async def _gain(stream: Stream, files: Files, samples: Samples) -> None:
+    opened, unopened = files.make(), files.make()
+    await stream.send({"type": "open", "text": f"value = 1\n{SUFFIX}", **opened})
+    await asyncio.sleep(_SETTLED_S)
+    for name, context in random.sample([("opened", opened), ("not_opened", unopened)], 2):
+        took_ms, meta = await _first_token(stream, context)
+        samples.first_ms[name].append(took_ms)
+        if name == "not_opened":
+            samples.uncached_tokens.append(meta["prompt_tokens"] - meta["cached_tokens"])
+
+
+async def _loss(stream: Stream, files: Files, cached: dict[str, Any], samples: Samples) -> None:
+    for name in random.sample(["idle", "warming"], 2):
+        if name == "warming":
+            await stream.send({"type": "open", "text": f"value = 1\n{SUFFIX}", **files.make()})
+            await asyncio.sleep(random.uniform(*_STARTED_S))
+        took_ms, _ = await _first_token(stream, cached)
+        samples.first_ms[name].append(took_ms)
+        await asyncio.sleep(_SETTLED_S)
+
+
+async def _measure(running: Running, num_files: int, report: Report) -> None:
+    files, samples = Files(), Samples()
+    async with open_stream(running.gateway_url, running.acme_key) as stream:
+        cached = files.make()
+        for _ in range(3):
+            await _first_token(stream, cached)
+        for number in range(num_files):
+            say(f"file {number + 1} of {num_files}")
+            await _gain(stream, files, samples)
+            await _loss(stream, files, cached, samples)
+    _tell(report, samples)
+
+
+def _tell(report: Report, samples: Samples) -> None:
+    times = samples.first_ms
+    for name in ("opened", "not_opened", "idle", "warming"):
+        report.figure(f"first_token.{name}", median(times[name]), "ms", **spread(times[name]))
+    gained = median(times["opened"]) / median(times["not_opened"])
+    report.target("first_token.opened_to_not", gained, "ratio", at_most=0.5)
+    # A cold prompt's time beyond a cached one's, shared out over its tokens.
+    beyond_ms = median(times["not_opened"]) - median(times["idle"])
+    chunk_ms = beyond_ms * CHUNK_TOKENS / median(samples.uncached_tokens)
+    report.figure("chunk", chunk_ms, "ms")
+    delay_ms = median(times["warming"]) - median(times["idle"])
+    report.target("delay_by_a_warm_up.p50", delay_ms, "ms", at_most=chunk_ms)
+    delay_ms = percentile(times["warming"], 90) - percentile(times["idle"], 90)
+    report.figure("delay_by_a_warm_up.p90", delay_ms, "ms")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--up", type=Path, help="up.json of a running installation")
+    parser.add_argument("--files", type=int, default=30, help="opened, and as many not")
+    options = parser.parse_args(arguments)
+    report = Report("warming")
+    with installation(options.up) as running:
+        asyncio.run(_measure(running, options.files, report))
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,128 @@
+"""Which addresses of the console take forms, and which of these ask first who is there.
+
+A new one has to be named here, or `test_what_destroys_asks.py` fails.
+"""
+
+import inspect
+from typing import Final
+
+from tests.browser.pages import ACTIONS, all_pages
+from tests.browser.routes import Route, all_routes
+from tests.browser.sample_data import Scene
+
+# What cannot be undone, ends what people rely on, or decides who comes in as whom.
+DESTROYS_OR_OPENS: Final = frozenset(
+    {
+        "access/domains/<uuid:domain_id>/give-up",
+        "access/domains/<uuid:domain_id>/verify",
+        "access/groups/<uuid:group_id>/role",
+        "access/provider/openid",
+        "access/provider/remove",
+        "access/provider/saml",
+        "access/scim",
+        "access/scim/<uuid:token_id>/revoke",
+        "access/second-factor/optional",
+        "access/second-factor/required",
+        "billing/profile/edit",
+        "budgets/<uuid:budget_id>/delete",
+        "cache/purge",
+        "keys/<lookup_id>/revoke",
+        "keys/rules",
+        "members/<uuid:user_id>/remove",
+        "members/<uuid:user_id>/role",
+        "privacy/people/<uuid:user_id>/bundle",
+        "privacy/people/<uuid:user_id>/erase",
+        "retention/classes/<data_class>",
+        "retention/classes/<data_class>/versions/<int:version>/undo",
+        "retention/holds/<uuid:hold_id>/release",
+        "sinks/<uuid:sink_id>/delete",
+        "teams/<uuid:team_id>/delete",
+    }
+)
+# They ask by what is in the form: tests/integration/console/pages/test_step_up.py.
+SOMETIMES: Final = frozenset(
+    {
+        "members/invitations/<uuid:invitation_id>/send",
+        "members/invite",
+        "policies/layers/<kind>/<uuid:subject_id>/review",
+        "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
+        "policies/review",
+        "policies/versions/<int:version>/undo",
+    }
+)
+NEITHER: Final = frozenset(
+    {
+        # The ways in and out, and what is one's own. Withdrawing is as easy as agreeing.
+        "account/data/bundle",
+        "account/data/consent/<kind>",
+        "account/data/consent/<kind>/withdraw",
+        "account/preferences",
+        "account/sign-in-again",
+        "invitation",
+        "sign-in",
+        "sign-in/passkey",
+        "sign-out",
+        "start/bring-back",
+        "start/put-away",
+        "tenant",
+        # Asking, and writing what a review saves.
+        "audit/check",
+        "exclusion",
+        "healthz",
+        "policies/edit",
+        "policies/layers/<kind>/<uuid:subject_id>",
+        "policies/layers/new",
+        "privacy/allowance",
+        "exports/verify",
+        "retention/verify",
+        "sinks/<uuid:sink_id>/test",
+        # What is made, and can be ended, changed back or made again.
+        "access/domains",
+        "budgets/<uuid:budget_id>/change",
+        "budgets/<uuid:budget_id>/secret",
+        "budgets/<uuid:budget_id>/versions/<int:version>/undo",
+        "budgets/new",
+        "exports/<uuid:export_id>/cancel",
+        "exports/<uuid:export_id>/fetch",
+        "exports/new",
+        "keys/<lookup_id>/rotate",
+        "keys/new",
+        "members/invitations/<uuid:invitation_id>/revoke",
+        "playground/end",
+        "playground/start",
+        "retention/holds/new",
+        "sinks/<uuid:sink_id>/replay",
+        "sinks/new",
+        "teams/<uuid:team_id>/add",
+        "teams/<uuid:team_id>/members/<uuid:user_id>/back",
+        "teams/<uuid:team_id>/members/<uuid:user_id>/out",
+        "teams/<uuid:team_id>/rename",
+        "teams/<uuid:team_id>/rename/undo",
+        "teams/new",
+    }
+)
+
+
+def patterns_of_forms() -> set[str]:
+    """Of the console's own pages; those of signing in are django-allauth's."""
+    return {route.pattern for route in all_routes() if _is_ours(route) and _takes_forms(route)}
+
+
+def has_page(pattern: str) -> bool:
+    return pattern not in ACTIONS
+
+
+def path_in(scene: Scene, pattern: str) -> str:
+    if pattern in ACTIONS:
+        return ACTIONS[pattern](scene)
+    return next(page.path_in(scene) for page in all_pages() if page.pattern == pattern)
+
+
+def _is_ours(route: Route) -> bool:
+    return route.view.__module__.startswith("console.views.")
+
+
+def _takes_forms(route: Route) -> bool:
+    """As Django's require_http_methods, the outermost guard, has it; without it, all is taken."""
+    methods = inspect.getclosurevars(route.view).nonlocals.get("request_method_list")
+    return methods is None or "POST" in methods

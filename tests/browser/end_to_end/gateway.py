@@ -1,0 +1,49 @@
+"""The installation's gateway, as an editor asks it."""
+
+from typing import Any, Final
+
+import httpx
+
+from tests.fixtures.companies import Company, make_key
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+KNOWN_S: Final = 10.0  # until gateways know what was made just now, on two busy cores
+IN_FORCE_S: Final = 1.0  # as the console promises of what is changed
+_PATIENCE_S: Final = 60.0
+_PROMPT: Final = {"prompt": "import ", "max_tokens": 4}
+
+
+def complete(stack: Stack, key: str, *, file: str = "", **asked: Any) -> httpx.Response:
+    """`file`: its path, in a repository `payments`."""
+    headers = {"Authorization": f"Bearer {key}"}
+    if file:
+        headers |= {"X-Caret-Path": file, "X-Caret-Repository": "payments"}
+    with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
+        return client.post("/v1/completions", headers=headers, json=_PROMPT | asked)
+
+
+def chat(stack: Stack, key: str) -> httpx.Response:
+    asked = {"messages": [{"role": "user", "content": "import"}], "max_tokens": 4}
+    with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
+        return client.post(
+            "/v1/chat/completions", headers={"Authorization": f"Bearer {key}"}, json=asked
+        )
+
+
+def num_generated(answer: httpx.Response) -> int:
+    """Tokens; 0: an empty completion, which editors show nothing of."""
+    assert answer.is_success, answer.text
+    return int(answer.json()["usage"]["completion_tokens"])
+
+
+def refusal(answer: httpx.Response) -> str:
+    """Its code; "": it is none."""
+    return "" if answer.is_success else str(answer.json()["error"]["code"])
+
+
+def known_key(stack: Stack, company: Company) -> str:
+    """The developer's, by which the gateway completes already."""
+    key = make_key(company, company.developer).text
+    wait_until(lambda: complete(stack, key).is_success, timeout_s=KNOWN_S)
+    return key

@@ -1,0 +1,79 @@
+"""A budget is made, used up and raised: completions stop with it, no editor shows an error, and who
+chats is told."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tenants.base.permissions import Role
+from tests.browser.axe import serious
+from tests.browser.end_to_end.gateway import (
+    IN_FORCE_S,
+    KNOWN_S,
+    chat,
+    complete,
+    known_key,
+    num_generated,
+    refusal,
+)
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Tabs
+from tests.fakes.billing import make_customer
+from tests.fixtures.companies import Company, make_company
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+pytestmark = pytest.mark.engine
+# A request reserves the most that it may cost, some 0.0003; with 512 tokens it would be 0.0006.
+_LIMIT, _MORE = "0.001", "50"
+_LONG = {"prompt": "value = value + 1\n" * 400, "suffix": "\n"}
+_RATED_S = 60.0  # every 15 s, after the usage has come in
+
+
+@pytest.fixture
+def company() -> Company:
+    made = make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
+    make_customer(made)
+    return made
+
+
+def test_completions_stop_with_a_budget_and_go_on_with_more(
+    tabs: Tabs, stack: Stack, company: Company
+) -> None:
+    key = known_key(stack, company)
+    page = tabs.open(session_of(company.people[Role.OWNER]))
+
+    make_budget(page, _LIMIT)
+    wait_until(lambda: num_generated(complete(stack, key, **_LONG)) == 0, timeout_s=KNOWN_S)
+    stopped, told = complete(stack, key), chat(stack, key)
+    see_that_it_stopped(page)
+    assert serious(page) == []
+    raise_to(page, _MORE)
+
+    wait_until(lambda: num_generated(complete(stack, key)) > 0, timeout_s=IN_FORCE_S)
+    assert (stopped.status_code, stopped.json()["choices"][0]["text"]) == (200, "")
+    assert (told.status_code, refusal(told)) == (402, "budget")
+
+
+def make_budget(page: Page, limit: str) -> None:
+    page.goto("/budgets")
+    page.get_by_role("link", name="New budget").first.click()
+    page.get_by_label("Limit of a month").fill(limit)
+    page.get_by_role("button", name="Create budget").click()
+    expect(page.get_by_text("The budget is in force.")).to_be_visible()
+
+
+def see_that_it_stopped(page: Page) -> None:
+    """And that somebody was told."""
+
+    def is_told() -> bool:
+        page.reload()
+        return "Not reached" not in page.locator(".thresholds").inner_text()
+
+    wait_until(is_told, timeout_s=_RATED_S)
+    expect(page.get_by_text("Stopped", exact=True)).to_be_visible()
+
+
+def raise_to(page: Page, limit: str) -> None:
+    page.get_by_label("Limit of a month").fill(limit)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The budget is changed. It is in force at once.")).to_be_visible()

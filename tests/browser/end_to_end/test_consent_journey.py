@@ -1,0 +1,112 @@
+"""Consent: allowed by the company, given by a person; what it let be kept goes, certified."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
+from tenants.models import TelemetryObject
+from tests.browser.axe import serious
+from tests.browser.end_to_end.gateway import complete, known_key
+from tests.browser.end_to_end.offline import fetched, spoil, verifies
+from tests.browser.end_to_end.worker import run_now
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Tabs
+from tests.fixtures.companies import ACME, Company, make_company
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+pytestmark = pytest.mark.engine
+_KEPT_S = 60.0
+_GOOD = "it is as this installation signed it"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def test_what_was_kept_by_consent_goes_with_it_and_leaves_a_certificate(
+    tabs: Tabs, stack: Stack, company: Company, tmp_path: Path
+) -> None:
+    key = known_key(stack, company)
+    allow(tabs.open(session_of(company.people[Role.OWNER])))
+    mine = tabs.open(session_of(company.developer))
+    agree(mine)
+    wait_until(lambda: keeps(stack, key, company), timeout_s=_KEPT_S)
+    withdraw(mine)
+    run_now("sweep_telemetry")
+    wait_until(lambda: num_kept(company) == 0, timeout_s=_KEPT_S)
+    complete(stack, key)
+
+    auditors = tabs.open(session_of(company.people[Role.AUDITOR]))
+    see_withdrawal(auditors, company.developer.email)
+    open_certificate(auditors)
+    expect(auditors.get_by_role("status")).to_contain_text(_GOOD)
+    assert serious(auditors) == []
+    file = fetched(auditors, "link", "Download", tmp_path)
+    keys = fetched(auditors, "link", "public keys", tmp_path)
+
+    assert verifies("verify_certificate", file, keys).startswith("OK")
+    spoil(file)
+    assert verifies("verify_certificate", file, keys).startswith("BROKEN")
+    assert "not as it was signed" in verified_here(auditors, file)
+    assert num_kept(company) == 0
+
+
+def allow(page: Page) -> None:
+    page.goto("/privacy")
+    page.get_by_role("link", name="Change").click()
+    page.get_by_label("Users may agree that content").check()
+    page.get_by_label("Days for which it is kept").fill("30")
+    page.get_by_role("button", name="Review the change").click()
+    page.get_by_label("Reason").fill("Better suggestions")
+    page.get_by_role("button", name="Save the new version").click()
+    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+
+
+def agree(page: Page) -> None:
+    page.goto("/account/data")
+    page.get_by_label("I have read this, and agree.").check()
+    page.get_by_role("button", name="Agree").click()
+    expect(page.get_by_text("You have agreed.")).to_be_visible()
+    expect(page.locator("#receipts")).to_contain_text("Yes")
+    assert serious(page) == []
+
+
+def withdraw(page: Page) -> None:
+    page.get_by_role("link", name="Withdraw").click()
+    page.get_by_role("button", name="Withdraw").click()
+    expect(page.locator("#receipts tbody tr").first).to_contain_text("No")
+
+
+def keeps(stack: Stack, key: str, company: Company) -> bool:
+    """Gateways know of the consent within a second, and the worker takes what they send."""
+    complete(stack, key)
+    return num_kept(company) > 0
+
+
+def num_kept(company: Company) -> int:
+    with tenant(company.tenant_id):
+        return TelemetryObject.objects.filter(tenant_id=company.tenant_id).count()
+
+
+def see_withdrawal(page: Page, email: str) -> None:
+    page.goto("/privacy/withdrawals")
+    row = page.get_by_role("row").filter(has_text=email)
+    expect(row).to_contain_text("Consent withdrawn")
+    expect(row).not_to_contain_text("Under way")
+
+
+def open_certificate(page: Page) -> None:
+    page.goto("/retention/certificates")
+    page.get_by_role("link", name="1", exact=True).click()
+
+
+def verified_here(page: Page, file: Path) -> str:
+    page.goto("/retention/verify")
+    page.get_by_label("Certificate or bundle").set_input_files(file)
+    page.get_by_role("button", name="Verify").click()
+    return page.get_by_role("alert").inner_text()

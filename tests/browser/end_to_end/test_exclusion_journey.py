@@ -1,0 +1,71 @@
+"""A path is tried on rules that nobody has saved; saved, they hold at the gateway."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tenants.base.permissions import Role
+from tests.browser.axe import serious
+from tests.browser.end_to_end.gateway import IN_FORCE_S, complete, known_key, refusal
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Look, Tabs
+from tests.fixtures.companies import Company, make_company
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+pytestmark = pytest.mark.engine
+_EXCLUDED, _OTHER = "deploy/prod.tfvars", "deploy/main.py"
+_RULES = '"*":\n  - "**/*.tfvars"'
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_what_the_tester_says_is_what_the_gateway_does(
+    tabs: Tabs, stack: Stack, company: Company, has_scripts: bool
+) -> None:
+    key = known_key(stack, company)
+    page = tabs.open(session_of(company.administrator), Look(has_scripts=has_scripts))
+    page.goto("/exclusion")
+
+    page.get_by_label("Excluded paths").fill(_RULES)
+    assert "Excluded: it is never sent." in tried(page, _EXCLUDED)
+    assert "Not excluded by the tenant" in tried(page, _OTHER)
+    before = complete(stack, key, file=_EXCLUDED)
+    save(page)
+    wait_until(lambda: not complete(stack, key, file=_EXCLUDED).is_success, timeout_s=IN_FORCE_S)
+
+    assert before.is_success
+    assert refusal(complete(stack, key, file=_EXCLUDED)) == "path_excluded"
+    assert complete(stack, key, file=_OTHER).is_success
+
+
+def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> None:
+    page = tabs.open(session_of(company.administrator))
+    page.goto("/exclusion")
+    page.get_by_label("Excluded paths").fill(_RULES)
+    save(page)
+
+    readers = tabs.open(session_of(company.developer))
+    readers.goto("/exclusion")
+
+    assert '"*": "**/*.tfvars"' in tried(readers, _EXCLUDED)
+    assert serious(readers) == []
+
+
+def tried(page: Page, path: str) -> str:
+    page.get_by_label("Repository").fill("payments")
+    page.get_by_label("Path of the file").fill(path)
+    with page.expect_response("**/exclusion*"):
+        page.get_by_role("button", name="Try", exact=True).click()
+    expect(page.locator("#tested .note")).to_be_visible()
+    return page.locator("#tested").inner_text()
+
+
+def save(page: Page) -> None:
+    page.get_by_role("button", name="Review the change").click()
+    page.get_by_label("Reason").fill("Secrets")
+    page.get_by_role("button", name="Save the new version").click()
+    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()

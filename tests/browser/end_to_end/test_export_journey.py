@@ -1,0 +1,66 @@
+"""An export: asked for, built by the worker, fetched with its proof, verified offline and here; and
+found out once a byte of it is another."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tenants.base.permissions import Role
+from tests.browser.axe import serious
+from tests.browser.end_to_end.offline import fetched, spoil, verifies
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Tabs
+from tests.fixtures.companies import ACME, make_company
+
+_BUILT_MS = 60_000  # the worker looks every 2 s
+
+
+@pytest.fixture
+def page(tabs: Tabs) -> Page:
+    return tabs.open(session_of(make_company("initech", ACME).people[Role.AUDITOR]))
+
+
+def test_an_export_proves_itself_offline_and_here(page: Page, tmp_path: Path) -> None:
+    ask_for_members(page)
+    file = fetched(page, "button", "Download", tmp_path)
+    proof = fetched(page, "link", "Proof", tmp_path)
+    keys = fetched(page, "link", "Public keys", tmp_path)
+    said = verifies("verify_export", file, keys)
+    verify_here(page, file, proof)
+
+    assert said.startswith(f"OK: members version 1, {len(ACME)} rows")
+    expect(page.get_by_role("status")).to_contain_text("it is as this installation signed it")
+    assert serious(page) == []
+
+
+def test_one_byte_of_it_that_is_another_is_found(page: Page, tmp_path: Path) -> None:
+    ask_for_members(page)
+    file = fetched(page, "button", "Download", tmp_path)
+    proof = fetched(page, "link", "Proof", tmp_path)
+    keys = fetched(page, "link", "Public keys", tmp_path)
+    spoil(file)
+
+    said = verifies("verify_export", file, keys)
+    verify_here(page, file, proof)
+
+    assert said.startswith("BROKEN: the data: it was changed")
+    expect(page.get_by_role("alert")).to_contain_text("the data: it was changed")
+
+
+def ask_for_members(page: Page) -> None:
+    """Stays on the list, which tells by itself when it is ready, and opens it."""
+    page.goto("/exports")
+    page.get_by_role("link", name="New export").first.click()
+    page.get_by_label("What").select_option("members")
+    page.get_by_label("CSV", exact=True).check()
+    page.get_by_role("button", name="Build it").click()
+    expect(page.get_by_role("button", name="Download")).to_be_visible(timeout=_BUILT_MS)
+    page.locator("#builds th a").click()
+
+
+def verify_here(page: Page, file: Path, proof: Path) -> None:
+    page.get_by_role("link", name="Or verify it here").click()
+    page.get_by_label("Export").set_input_files(file)
+    page.get_by_label("Proof").set_input_files(proof)
+    page.get_by_role("button", name="Verify").click()

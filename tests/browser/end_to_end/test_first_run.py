@@ -1,0 +1,28 @@
+"""From the login that `make up` prints to the first suggestion that is taken."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.end_to_end.playground import BEGUN, GHOST, start, suggested
+from tests.browser.tabs import Tabs
+from tests.stack.running import Stack
+
+pytestmark = pytest.mark.engine
+
+
+def test_the_printed_login_leads_to_a_suggestion_that_is_taken(tabs: Tabs, stack: Stack) -> None:
+    login = stack.tenant("acme")
+    page = tabs.open()
+    page.goto("/")
+    page.get_by_label("E-mail").fill(login.developer_email)
+    page.get_by_label("Password").fill(login.developer_password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+    page.goto("/start")
+    page.get_by_role("link", name="Open the playground").click()
+    start(tabs, page)
+    text = suggested(page)
+    page.keyboard.press("Tab")
+
+    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.locator(GHOST)).to_have_count(0)

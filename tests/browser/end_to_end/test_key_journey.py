@@ -1,0 +1,51 @@
+"""A key's life: made in the console, used at the gateway, revoked in the console, refused there."""
+
+import pytest
+from playwright.sync_api import Page
+
+from tenants.base.permissions import Role
+from tests.browser.end_to_end.gateway import KNOWN_S, complete, refusal
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Tabs
+from tests.fixtures.companies import Company, make_company
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
+
+
+def test_a_key_is_made_used_revoked_and_refused(tabs: Tabs, stack: Stack, company: Company) -> None:
+    page = tabs.open(session_of(company.administrator))
+
+    key = make_key(page, company.developer.email)
+    wait_until(lambda: complete(stack, key).status_code != 401, timeout_s=KNOWN_S)
+    used = complete(stack, key)
+    revoke(page, "Dan's laptop")
+    wait_until(lambda: complete(stack, key).status_code == 401, timeout_s=KNOWN_S)
+
+    assert used.status_code == 200
+    assert used.json()["usage"]["completion_tokens"] > 0
+    assert refusal(complete(stack, key)) == "revoked_key"
+
+
+def make_key(page: Page, owner: str) -> str:
+    """Its text, which is on this one page only."""
+    page.goto("/keys")
+    page.get_by_role("link", name="New key").first.click()
+    page.get_by_label("Name").fill("Dan's laptop")
+    page.get_by_label("Owner").fill(owner)
+    page.get_by_role("button", name="Create key").click()
+    return page.locator(".secret code").inner_text()
+
+
+def revoke(page: Page, name: str) -> None:
+    page.goto("/keys")
+    page.get_by_role("link", name=f"Revoke {name}").click()
+    page.get_by_label("Reason").fill("lost")
+    page.get_by_role("button", name="Revoke key").click()
+    page.get_by_text(f"{name} is revoked").wait_for()

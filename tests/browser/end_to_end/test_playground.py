@@ -1,0 +1,127 @@
+"""The playground with a real gateway and engine: what is suggested, taken, counted, explained."""
+
+import re
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.queries import KeyState, list_keys
+from tenants.models import Outcome, UsageRecord
+from tests.browser.end_to_end.playground import BEGUN, GHOST, start, suggested
+from tests.browser.sessions import session_of
+from tests.browser.tabs import DESK, PHONE, Look, Tabs
+from tests.fixtures.companies import Company, make_company
+from tests.stack.waiting import wait_until
+
+pytestmark = pytest.mark.engine
+_INGESTED_S = 30.0
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
+
+
+def started(tabs: Tabs, company: Company, look: Look = DESK) -> Page:
+    page = tabs.open(session_of(company.developer), look)
+    page.goto("/playground")
+    start(tabs, page)
+    return page
+
+
+def outcomes(company: Company) -> list[str]:
+    with tenant(company.tenant_id):
+        return list(Outcome.objects.order_by("occurred_at").values_list("event", flat=True))
+
+
+def test_what_is_suggested_is_taken_by_tab_and_counted(tabs: Tabs, company: Company) -> None:
+    page = started(tabs, company)
+
+    text = suggested(page)
+    page.keyboard.press("Tab")
+
+    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.locator(GHOST)).to_have_count(0)
+    wait_until(lambda: outcomes(company) == ["shown", "accepted"], timeout_s=_INGESTED_S)
+    with tenant(company.tenant_id):
+        record = UsageRecord.objects.get()
+    assert (record.protocol, record.mode, record.language) == ("stream", "inline", "python")
+    assert str(record.user_id) == company.developer.user_id
+    assert record.generated_tokens > 0
+
+
+def test_escape_takes_nothing_and_leads_out_of_the_editor(tabs: Tabs, company: Company) -> None:
+    page = started(tabs, company)
+
+    text = suggested(page)
+    page.keyboard.press("Escape")
+    expect(page.locator(GHOST)).to_have_count(0)
+    page.keyboard.press("Tab")
+
+    expect(page.locator(".cm-content")).not_to_be_focused()
+    expect(page.locator(".cm-content")).not_to_contain_text(BEGUN + text)
+    wait_until(lambda: outcomes(company) == ["shown", "rejected"], timeout_s=_INGESTED_S)
+
+
+def test_whoever_has_no_tab_key_takes_it_by_a_button(tabs: Tabs, company: Company) -> None:
+    page = started(tabs, company, PHONE)
+
+    text = suggested(page)
+    page.get_by_role("button", name="Take it").click()
+
+    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.get_by_role("button", name="Take it")).to_be_hidden()
+
+
+def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company) -> None:
+    page = started(tabs, company)
+
+    suggested(page)
+
+    expect(page.locator("#play-outcome")).to_contain_text("Shown")
+    for number in ("first_token_ms", "total_ms", "prompt_tokens", "generated_tokens"):
+        expect(page.locator(f"[data-number={number}]")).to_have_text(re.compile(r"^\d"))
+    legend = page.locator("#play-legend")
+    for kind in ("Other files", "Markers", "After the cursor", "Before the cursor"):
+        expect(legend).to_contain_text(kind)
+    expect(page.locator("#play-files")).to_have_text("1 of 1 other files are in the prompt.")
+    assert page.locator("#play-bar rect.segment").count() >= 5
+
+
+def test_a_start_in_another_tab_ends_this_one(tabs: Tabs, company: Company) -> None:
+    older = started(tabs, company)
+    started(tabs, company)
+
+    older.get_by_role("button", name="Ask now").click()
+
+    expect(older.locator("#play-outcome")).to_contain_text("Refused")
+    expect(older.locator("#play-said")).to_have_text("The key has ended. Start again to go on.")
+    expect(older.get_by_role("button", name="Start")).to_be_visible()
+    assert states(company) == [KeyState.ACTIVE]
+
+
+def test_leaving_the_page_ends_its_key(tabs: Tabs, company: Company) -> None:
+    page = started(tabs, company)
+    assert states(company) == [KeyState.ACTIVE]
+
+    page.goto("/")
+
+    wait_until(lambda: states(company) == [KeyState.EXPIRED], timeout_s=_INGESTED_S)
+
+
+def test_the_key_is_nowhere_in_the_browser(tabs: Tabs, company: Company) -> None:
+    page = started(tabs, company)
+
+    assert "cpk_test_" not in page.content()
+    assert "cpk_test_" not in page.url
+    stored = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert "cpk_test_" not in stored + page.evaluate("document.cookie")
+
+
+def states(company: Company) -> list[KeyState]:
+    actor = company.administrator.actor
+    keys = list_keys(actor=actor, limit=100, cursor=None, now=timezone.now())
+    return [key.state for key in keys.rows]

@@ -1,0 +1,65 @@
+"""A change of policy: tried, saved, in force at the gateway within a second, undone."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tenants.base.permissions import Role
+from tests.browser.axe import serious
+from tests.browser.end_to_end.gateway import IN_FORCE_S, complete, known_key, refusal
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Tabs
+from tests.fixtures.companies import Company, make_company
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+pytestmark = pytest.mark.engine
+_OFF = "Fill-in-the-middle"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
+
+
+def test_a_change_is_tried_then_saved_and_in_force_within_a_second(
+    tabs: Tabs, stack: Stack, company: Company
+) -> None:
+    key = known_key(stack, company)
+    page = tabs.open(session_of(company.administrator))
+
+    review_without(page, _OFF)
+    expect(page.locator("#changes")).to_contain_text(f"− {_OFF}")
+    expect(page.locator("#effects")).to_contain_text("2 members")
+    assert serious(page) == []
+    tried = complete(stack, key)
+    save(page, "Not needed")
+
+    wait_until(lambda: not complete(stack, key).is_success, timeout_s=IN_FORCE_S)
+    assert tried.is_success
+    assert refusal(complete(stack, key)) == "feature_disabled"
+
+
+def test_what_was_saved_is_undone_by_its_toast(tabs: Tabs, stack: Stack, company: Company) -> None:
+    key = known_key(stack, company)
+    page = tabs.open(session_of(company.administrator))
+    review_without(page, _OFF)
+    save(page, "By mistake")
+    wait_until(lambda: not complete(stack, key).is_success, timeout_s=IN_FORCE_S)
+
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Version 3 is in force: as it was before.")).to_be_visible()
+
+    wait_until(lambda: complete(stack, key).is_success, timeout_s=IN_FORCE_S)
+
+
+def review_without(page: Page, feature: str) -> None:
+    page.goto("/policies")
+    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_label(feature).uncheck()
+    page.get_by_role("button", name="Review the change").click()
+
+
+def save(page: Page, reason: str) -> None:
+    page.get_by_label("Reason").fill(reason)
+    page.get_by_role("button", name="Save the new version").click()
+    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()

@@ -1,0 +1,180 @@
+"""An address for each page whose address has arguments. What is there is shown; else it is made."""
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.utils import timezone
+
+from console.layout.pending_form import KeptForm, keep_form
+from tenants.base.permissions import Role
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.compliance.audit_sinks.queries import list_sinks
+from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.queries import list_builds
+from tenants.compliance.exports.rows import Period
+from tenants.identity.domains.operations import claim_domain
+from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.scim.tokens import create_scim_token
+from tenants.identity.teams.operations import create_team
+from tenants.policy.data_classes import DataClass
+from tenants.policy.queries import get_policy
+from tenants.privacy.retention.queries import list_certificates, list_holds
+from tenants.security.authorization.actor import Actor
+from tests.browser.sample_data import Scene
+from tests.fakes.billing import ensure_invoice, make_users_budget
+from tests.fakes.retention import make_certificate, make_hold
+from tests.fixtures.companies import make_completion, make_key
+from tests.fixtures.users import Mailbox, send_invitation
+
+Example = Callable[[Scene], str]
+
+
+def below(example: Example, step: str) -> Example:
+    return lambda scene: f"{example(scene)}/{step}"
+
+
+def invitation(scene: Scene) -> str:
+    """The link of a mail, which leads there."""
+    mailbox = Mailbox()
+    send_invitation(scene.company, f"{secrets.token_hex(4)}@guest.example", mailbox=mailbox)
+    return f"/invitation/{mailbox.last}"
+
+
+def key(scene: Scene) -> str:
+    made = make_key(scene.company, scene.company.developer)
+    return f"/keys/{made.key.lookup_id}"
+
+
+def policy_version(scene: Scene) -> str:
+    return f"/policies/versions/{get_policy(actor=_owner(scene)).version}"
+
+
+def policy_to_go_back_to(scene: Scene) -> str:
+    return f"/policies/review?from={get_policy(actor=_owner(scene)).version}"
+
+
+def layer(scene: Scene) -> str:
+    return f"/policies/layers/user/{scene.company.developer.user_id}"
+
+
+def export(scene: Scene) -> str:
+    found = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
+    october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
+    wish = Wish("members", "csv", october)
+    build = (
+        found[0] if found else request_export(actor=_owner(scene), wish=wish, now=timezone.now())
+    )
+    return f"/exports/{build.id}"
+
+
+def invoice(scene: Scene) -> str:
+    return f"/billing/invoices/{ensure_invoice(scene.company)}"
+
+
+def budget(scene: Scene) -> str:
+    return f"/budgets/{make_users_budget(scene.company).id}"
+
+
+def sink(scene: Scene) -> str:
+    found = list_sinks(actor=_owner(scene), limit=1, cursor=None).rows
+    if found:
+        return f"/sinks/{found[0].id}"
+    new = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
+    return f"/sinks/{create_sink(actor=_owner(scene), new=new, now=timezone.now()).sink.id}"
+
+
+def member(scene: Scene) -> str:
+    return f"/members/{scene.company.developer.user_id}"
+
+
+def team(scene: Scene) -> str:
+    name = f"Team {secrets.token_hex(4)}"
+    made = create_team(actor=scene.company.platform, name=name, now=timezone.now())
+    return f"/teams/{made.id}"
+
+
+def invitation_row(scene: Scene) -> str:
+    email = f"{secrets.token_hex(4)}@guest.example"
+    send_invitation(scene.company, email, mailbox=Mailbox())
+    page = page_of_invitations(
+        actor=scene.company.platform, limit=1, cursor=None, now=timezone.now()
+    )
+    return f"/members/invitations/{page.rows[0].id}"
+
+
+def membership_of_team(scene: Scene) -> str:
+    return f"{team(scene)}/members/{scene.company.developer.user_id}"
+
+
+def group(scene: Scene) -> str:
+    """Of nobody: an identity provider makes them."""
+    return f"/access/groups/{UUID(int=0)}"
+
+
+def domain(scene: Scene) -> str:
+    name = f"{secrets.token_hex(4)}.example"
+    made = claim_domain(actor=scene.company.platform, name=name, now=timezone.now())
+    return f"/access/domains/{made.id}"
+
+
+def scim_token(scene: Scene) -> str:
+    made = create_scim_token(actor=scene.company.platform, name="Okta", now=timezone.now())
+    return f"/access/scim/{made.token.id}"
+
+
+def consent_to_withdraw(scene: Scene) -> str:
+    return "/account/data/consent/telemetry/withdraw"
+
+
+def person(scene: Scene) -> str:
+    return f"/privacy/people/{scene.company.developer.user_id}"
+
+
+def data_class(scene: Scene) -> str:
+    return f"/retention/classes/{DataClass.USAGE}"
+
+
+def hold(scene: Scene) -> str:
+    found = list_holds(actor=_owner(scene), limit=1, cursor=None).rows
+    return f"/retention/holds/{found[0].id if found else make_hold(scene.company)}"
+
+
+def certificate(scene: Scene) -> str:
+    found = list_certificates(actor=_owner(scene), limit=1, cursor=None).rows
+    made = found[0].id if found else make_certificate(scene.company)
+    return f"/retention/certificates/{made}"
+
+
+def passkey(scene: Scene) -> str:
+    return f"/account/passkeys/{scene.passkey_id}"
+
+
+def kept_form(scene: Scene) -> str:
+    form = KeptForm("/access/scim", {"token_name": ["Okta"]})
+    return f"/account/go-on/{keep_form(_owner(scene), form)}"
+
+
+def saml(scene: Scene) -> str:
+    return f"/sign-in/saml/{scene.company.tenant_id}"
+
+
+def request(scene: Scene) -> str:
+    return f"/usage/requests/{make_completion(scene.company, scene.company.developer)}"
+
+
+def operators_tenant(scene: Scene) -> str:
+    return f"/operators/tenants/{scene.company.tenant_id}"
+
+
+def operators_change(scene: Scene) -> str:
+    return f"{operators_tenant(scene)}/change/status"
+
+
+def operators_reason(scene: Scene) -> str:
+    return f"{operators_tenant(scene)}/reason"
+
+
+def _owner(scene: Scene) -> Actor:
+    return scene.company.people[Role.OWNER].actor

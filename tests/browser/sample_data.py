@@ -1,0 +1,102 @@
+"""What pages need to exist before they show something: a company with one thing of each kind, and
+people who sign in in each way. Made when first asked for, and then kept."""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import cached_property
+from typing import Final
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.http import HttpRequest
+
+from caret.foundation.postgres.tenant_scope import tenant
+from console.operator_admin.session import note_look
+from console.sign_in.session_store import SessionStore
+from tenants.base.permissions import Role
+from tenants.models import AuditSink, User
+from tests.browser.sessions import Session, operators_session, session_of
+from tests.fakes.exports import end_all
+from tests.fakes.passkey import SoftPasskey
+from tests.fixtures.companies import Company, Person, make_company
+from tests.integration.sign_in import browser, with_passkey
+
+
+class Visitor(Enum):
+    NOBODY = auto()
+    MEMBER = auto()  # the company's owner, to whom all of it is shown
+    HAS_APP = auto()
+    GAVE_PASSWORD = auto()  # ... and is asked for the app's code
+    HAS_PASSKEY = auto()
+    OPERATOR = auto()
+    OPERATOR_WITH_REASON = auto()  # to look at the company
+
+
+class Scene:
+    """Pages show `company`; people whose second factors are shown are of one of their own."""
+
+    def __init__(self, company: Company) -> None:
+        self.company = company
+
+    def session(self, visitor: Visitor) -> Session | None:
+        return _SESSIONS[visitor](self)
+
+    def role(self, role: Role) -> Session:
+        return session_of(self.company.people[role])
+
+    def clear(self) -> None:
+        """Takes away what a worker would go on with."""
+        with tenant(self.company.tenant_id):
+            AuditSink.objects.all().delete()
+        end_all(self.company)
+
+    @cached_property
+    def _people(self) -> Company:
+        return make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
+
+    @cached_property
+    def has_app(self) -> Person:
+        person = self._people.people[Role.OWNER]
+        user = User.objects.get(id=person.user_id)
+        TOTP.activate(user, generate_totp_secret())
+        RecoveryCodes.activate(user)
+        return person
+
+    @cached_property
+    def has_passkey(self) -> Person:
+        person = self._people.people[Role.DEVELOPER]
+        owner = with_passkey.Browser(person)
+        owner.sign_in()
+        owner.add(SoftPasskey())
+        return person
+
+    @property
+    def passkey_id(self) -> int:
+        owned = Authenticator.objects.filter(user_id=self.has_passkey.user_id, type="webauthn")
+        return int(owned.get().pk)
+
+    def gave_password(self) -> Session:
+        visitor = browser.new_browser(self.has_app)
+        visitor.sign_in()
+        name = "caret-session"
+        return name, visitor.client.cookies[name].value
+
+    def operator_with_reason(self) -> Session:
+        name, key = operators_session()
+        request = HttpRequest()
+        request.session = SessionStore.from_token(key)
+        note_look(request, self.company.tenant_id, "Ticket 4711")
+        request.session.save()
+        return name, key
+
+
+_SESSIONS: Final[dict[Visitor, Callable[[Scene], Session | None]]] = {
+    Visitor.NOBODY: lambda scene: None,
+    Visitor.MEMBER: lambda scene: scene.role(Role.OWNER),
+    Visitor.HAS_APP: lambda scene: session_of(scene.has_app),
+    Visitor.GAVE_PASSWORD: lambda scene: scene.gave_password(),
+    Visitor.HAS_PASSKEY: lambda scene: session_of(scene.has_passkey),
+    Visitor.OPERATOR: lambda scene: operators_session(),
+    Visitor.OPERATOR_WITH_REASON: lambda scene: scene.operator_with_reason(),
+}

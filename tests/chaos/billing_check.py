@@ -1,0 +1,64 @@
+"""What clients were told against what is billed: each completion once, with the same tokens. Pure.
+
+A row that no client noted is no mistake where a stream broke: the gateway had served it, and the
+client has not seen its end. More such rows than broken streams are one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tests.chaos.client_log import Note
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Of the usage table."""
+
+    request_id: str
+    prompt_tokens: int
+    generated_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    noted: int  # completions whose end a client has seen
+    billed: int  # rows
+    missing: int  # noted, and not billed
+    doubled: int  # rows too many of one request
+    different: int  # billed with other tokens than the client was told
+    unseen: int  # billed, and noted by nobody
+    broken: int  # streams whose end nobody has seen: as many may be unseen
+
+    @property
+    def is_even(self) -> bool:
+        return not (self.missing or self.doubled or self.different) and self.unseen <= self.broken
+
+
+NOTHING: Final = Balance(0, 0, 0, 0, 0, 0, 0)
+
+
+def balance(notes: Iterable[Note], rows: Iterable[Row], later: Iterable[Note]) -> Balance:
+    """Of everything since the tables were empty. `later`: noted after `notes` were read; their rows
+    may be there already, and need not be."""
+    noted: dict[str, tuple[int, int]] = {}
+    broken = 0
+    for note in notes:
+        broken += note.breaks + note.is_error  # error frames do not name their request
+        if note.request_id:
+            noted[note.request_id] = (note.prompt_tokens, note.generated_tokens)
+    billed: dict[str, tuple[int, int]] = {}
+    counts: Counter[str] = Counter()
+    for row in rows:
+        billed[row.request_id] = (row.prompt_tokens, row.generated_tokens)
+        counts[row.request_id] += 1
+    return Balance(
+        noted=len(noted),
+        billed=counts.total(),
+        missing=len(noted.keys() - billed.keys()),
+        doubled=counts.total() - len(counts),
+        different=sum(noted[each] != billed[each] for each in noted.keys() & billed.keys()),
+        unseen=len(billed.keys() - noted.keys() - {note.request_id for note in later}),
+        broken=broken,
+    )

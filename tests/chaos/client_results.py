@@ -1,0 +1,27 @@
+"""What all clients of a run have noted, in one list, in the order in which it was read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos.client_log import Note, read_notes
+
+
+@dataclass(slots=True)
+class Notebook:
+    notes: list[Note] = field(default_factory=list)
+    _offsets: dict[Path, int] = field(default_factory=dict)
+
+    def follow(self, file: Path) -> None:
+        self._offsets[file] = 0
+
+    def read(self) -> Sequence[Note]:
+        """All so far."""
+        for file, offset in self._offsets.items():
+            if file.exists():
+                more, self._offsets[file] = read_notes(file, offset=offset)
+                self.notes += more
+        return self.notes
+
+    def since(self, at_s: float) -> list[Note]:
+        return [note for note in self.read() if note.at_s >= at_s]

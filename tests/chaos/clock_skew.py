@@ -1,0 +1,33 @@
+"""Wall clocks that jump by an hour, of one host: by a library that its processes are started with
+(`clock.c`). All see the jump at once and while they run, as after a wrong answer of a time server.
+
+What the kernel itself reads of the wall clock is not changed: the time stamps of files.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tests.chaos.environment import World
+from tests.chaos.scenario import Fault, Scenario
+
+_HOLD_S: Final = 15.0
+_HOUR_S: Final = 3600.0
+
+
+@dataclass(slots=True)
+class Jumped(Fault):
+    host: str = ""
+    by_s: float = 0.0
+
+    def begin(self, world: World) -> None:
+        world.clocks.set(self.host, by_s=self.by_s)
+
+    def end(self, world: World) -> None:
+        world.clocks.set(self.host, by_s=0.0)
+
+
+def scenarios() -> Iterator[Scenario]:
+    for host in ("gateway-1", "workers", "stores"):
+        yield Jumped(f"clock-ahead-{host}", hold_s=_HOLD_S, host=host, by_s=_HOUR_S)
+        yield Jumped(f"clock-behind-{host}", hold_s=_HOLD_S, host=host, by_s=-_HOUR_S)

@@ -1,0 +1,76 @@
+"""Stores that come back with less than they had, or elsewhere."""
+
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+
+from tests.chaos.environment import World
+from tests.chaos.scenario import Fault, Scenario
+from tests.chaos.stores import copy_to_standby, standby_on, superuser
+
+_SYNCHRONOUS_S = 30.0
+_NOT_INGESTED_S = 3.0
+
+
+@dataclass(slots=True)
+class WithoutFile(Fault):
+    """Valkey is killed, and started again with an empty folder. Nothing is ingested in the seconds
+    before, so that it loses what nobody else has."""
+
+    def begin(self, world: World) -> None:
+        valkey, beat = world.parts["valkey"], world.parts["beat"]
+        beat.signal(signal.SIGSTOP)
+        time.sleep(_NOT_INGESTED_S)
+        valkey.signal(signal.SIGKILL)
+        valkey.part.child.kill()
+        shutil.rmtree(world.disks.valkey.home / "valkey")
+        beat.signal(signal.SIGCONT)
+
+
+@dataclass(slots=True)
+class FailOver(Fault):
+    """The primary is killed and stays away; its synchronous standby is promoted, on another host.
+
+    Synchronous, since what an asynchronous one has not heard of is lost with the primary. It is the
+    primary from then on.
+    """
+
+    def prepare(self, world: World) -> None:
+        host = world.hosts["standby"]
+        with host.entered():
+            copy_to_standby(world.hosts["stores"], world.disks)
+        standby = standby_on(host, world.disks.standby, mark=world.mark_on("standby"))
+        world.start("standby", "standby", standby)
+        with superuser(world.database) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            _await_synchronous(connection)
+
+    def begin(self, world: World) -> None:
+        placed = world.parts.pop("postgres")
+        placed.signal(signal.SIGKILL)
+        placed.part.child.kill()
+        world.database = world.disks.standby
+        with superuser(world.database) as connection:
+            connection.execute("SELECT pg_promote()")
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+            connection.execute("SELECT pg_reload_conf()")
+        world.parts["postgres"] = world.parts.pop("standby")
+
+
+def _await_synchronous(connection: psycopg.Connection) -> None:
+    deadline_s = time.monotonic() + _SYNCHRONOUS_S
+    asked = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+    while connection.execute(asked).fetchone() != (1,):
+        if time.monotonic() > deadline_s:
+            raise TimeoutError("The standby does not follow.")
+        time.sleep(0.1)
+
+
+def scenarios() -> Iterator[Scenario]:
+    yield WithoutFile("redis-without-its-file", hold_s=0.0)
+    yield FailOver("postgres-fail-over", hold_s=0.0)  # the last: it leaves another primary

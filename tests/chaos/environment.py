@@ -1,0 +1,275 @@
+"""All of Caret on hosts of their own, under load: what the faults are done to.
+
+clients --- gateway-1, gateway-2 --- engine-1, engine-2
+                    |
+                  stores (Postgres, Valkey) --- workers (worker, beat)
+                    |
+                  standby (of Postgres, on demand)
+
+With gateways far away (regions.py) Redis of theirs stands between them and the stores.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+import django
+
+from caret.local.caret_services import beat_part, manage, run_to_end, web_part, worker_part
+from caret.local.child_process import ChildSpec, dying_with_parent
+from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.local.health_checks import answers_ok
+from caret.local.paths import REPOSITORY, EmbeddedPaths
+from caret.local.pools_file import render_pools, write_pools
+from caret.local.process_tag import environment_with
+from caret.local.service import Part, ProgramPart, await_ready
+from tests.benchmarks.installation import Home, own_home
+from tests.benchmarks.results import say
+from tests.chaos.client_results import Notebook
+from tests.chaos.clock_skew_library import Clocks, make_clocks
+from tests.chaos.hosts import Host, network
+from tests.chaos.stores import Disks, application_urls, postgres_on, small_disks, valkey_on
+
+HOSTS: Final = (
+    *("gateway-1", "gateway-2", "engine-1", "engine-2"),
+    *("stores", "standby", "workers", "clients"),
+)
+GATEWAY_PORT: Final = 8401
+METRICS_PORT: Final = 8403
+ENGINE_PORT: Final = 8402
+_RESTART_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class Placed:
+    """A part on its host."""
+
+    key: str  # as scenarios name it
+    part: Part
+    host: Host
+
+    def launch(self) -> None:
+        with self.host.entered():
+            self.part.launch()
+
+    def await_ready(self) -> None:
+        """Raises PartFailed."""
+        with self.host.entered():
+            await_ready(self.part)
+
+    def is_ready(self) -> bool:
+        if not self.part.child.is_alive:
+            return False
+        with self.host.entered():
+            return self.part.is_ready()
+
+    def signal(self, number: signal.Signals) -> None:
+        """To it and to its children."""
+        os.killpg(self.part.child.pid, number)
+
+    @property
+    def pid(self) -> int:
+        return self.part.child.pid
+
+
+class Region(Protocol):
+    """In which gateways stand, far from the stores."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Beside all others."""
+
+    @property
+    def home_settings(self) -> Mapping[str, str]:
+        """Of the control plane."""
+
+    def start(self, world: "World") -> None:
+        """What gateways there need, and what they are told of it."""
+
+
+@dataclass(slots=True)
+class World:
+    home: Home
+    hosts: Mapping[str, Host]
+    disks: Disks
+    clocks: Clocks
+    settings: Mapping[str, str] = field(repr=False)  # of Caret's processes on the hosts
+    own_settings: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)  # by host
+    parts: dict[str, Placed] = field(default_factory=dict)
+    database: EmbeddedPaths = field(init=False)  # of the Postgres that is the primary now
+    notebook: Notebook = field(default_factory=Notebook)
+    _down_since_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.database = self.disks.postgres
+
+    def environment_on(self, host: str) -> dict[str, str]:
+        """Of Caret's processes there."""
+        own = self.own_settings.get(host, {})
+        return {**self.home.environment, **self.settings, **own, **self.clocks.environment_on(host)}
+
+    def mark_on(self, host: str) -> dict[str, str]:
+        """Of the stores' processes there, which get no other settings."""
+        return environment_with(self.home.mark) | self.clocks.environment_on(host)
+
+    def gateway_urls(self) -> tuple[str, ...]:
+        names = ("gateway-1", "gateway-2")
+        return tuple(f"http://{self.hosts[name].address}:{GATEWAY_PORT}" for name in names)
+
+    def start(self, key: str, host: str, part: Part) -> Placed:
+        say(f"{key} starts")
+        placed = self.parts[key] = Placed(key, part, self.hosts[host])
+        placed.launch()
+        placed.await_ready()
+        return placed
+
+    def mood_file(self, engine: str) -> Path:
+        return self.home.paths.home / f"{engine}.mood"
+
+    def disk_of(self, store: str) -> Path:
+        """Where it is mounted."""
+        paths = {"postgres": self.database, "valkey": self.disks.valkey}
+        return paths[store].home.parent
+
+    def revive(self) -> None:
+        """Starts again who has ended, as the supervisor of a cluster does, after a second."""
+        now_s = time.monotonic()
+        for key, placed in self.parts.items():
+            if placed.part.child.is_alive:
+                self._down_since_s.pop(key, None)
+            elif now_s - self._down_since_s.setdefault(key, now_s) >= _RESTART_S:
+                say(f"{key} is started again")
+                placed.launch()
+
+    def is_ready(self) -> bool:
+        return all(placed.is_ready() for placed in self.parts.values())
+
+    def manage(self, *arguments: str) -> str:
+        return run_to_end(
+            arguments[0],
+            manage(*arguments),
+            log_file=self.home.paths.logs / "manage.log",
+            environment=self.home.environment,
+        )
+
+
+@contextmanager
+def world(*, region: Region | None = None) -> Iterator[World]:
+    """Running, its tables made, Django set up in this process; nobody asks anything yet. `region`:
+    where the gateways stand, if not where the stores are."""
+    with ExitStack() as stack:
+        home = stack.enter_context(own_home())
+        hosts = stack.enter_context(network((*HOSTS, *(region.hosts if region else ()))))
+        disks = stack.enter_context(small_disks(home))
+        clocks = make_clocks(home.paths.home)
+        made = World(home, hosts, disks, clocks, {})
+        postgres = postgres_on(hosts["stores"], disks.postgres, mark=made.mark_on("stores"))
+        valkey = valkey_on(hosts["stores"], disks.valkey, mark=made.mark_on("stores"))
+        stack.callback(_stop_all, made)
+        made.start("postgres", "stores", postgres)
+        made.start("valkey", "stores", valkey)
+        made.settings = application_urls(disks, stores=hosts["stores"], standby=hosts["standby"])
+        if region:
+            home.environment.update(region.home_settings)
+        _set_up_django(made)
+        say("Tables are made")
+        made.manage("migrate", "--database", "owner")
+        made.manage("create_partitions")
+        if region:
+            region.start(made)
+        _start_engines(made)
+        _start_gateways(made)
+        _start_workers(made)
+        yield made
+
+
+def _set_up_django(made: World) -> None:
+    """Here and for commands: by the Unix sockets, which no fault of the network reaches."""
+    made.home.environment.update(
+        DATABASE_URL=made.disks.postgres.app_database_url.read_text().strip(),
+        CARET_OWNER_DATABASE_URL=made.disks.postgres.owner_database_url.read_text().strip(),
+        REDIS_URL=made.disks.valkey.redis_url.read_text().strip(),
+    )
+    os.environ |= made.home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
+    django.setup()
+
+
+def _start_engines(made: World) -> None:
+    for name in ("engine-1", "engine-2"):
+        made.start(name, name, _engine(made, name))
+
+
+def _engine(made: World, name: str) -> Part:
+    host = made.hosts[name]
+    address = ("--host", host.address, "--port", str(ENGINE_PORT))
+    mood = made.mood_file(name)
+    mood.write_text("")
+    spec = ChildSpec(
+        name=name,
+        command=dying_with_parent(
+            (sys.executable, "-m", "tests.chaos.faulty_engine", *address, "--mood", str(mood))
+        ),
+        log_file=made.home.paths.logs / f"{name}.log",
+        environment=made.environment_on(name),
+        folder=REPOSITORY,
+    )
+    return ProgramPart(
+        make_spec=lambda: spec,
+        question=lambda: answers_ok(f"http://{host.address}:{ENGINE_PORT}/health"),
+        name=name,
+        ready_timeout_s=60.0,
+    )
+
+
+def _start_gateways(made: World) -> None:
+    model = engine_from_environment(0).model
+    pools = render_pools(
+        model=model.served_name,
+        tokenizer=model.path,
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        replicas=[
+            f"http://{made.hosts[name].address}:{ENGINE_PORT}" for name in ("engine-1", "engine-2")
+        ],
+        heals_words=model.heals_words,
+    )
+    write_pools(made.home.paths.pools, pools)
+    for name in ("gateway-1", "gateway-2"):
+        made.start(name, name, _gateway(made, name))
+
+
+def _gateway(made: World, name: str) -> Part:
+    host = made.hosts[name]
+    folder = EmbeddedPaths(made.home.paths.home / name)  # its journal and its log
+    folder.logs.mkdir(parents=True)
+    settings = {
+        "CARET_GATEWAY_HOST": host.address,
+        "CARET_GATEWAY_PORT": str(GATEWAY_PORT),
+        "CARET_METRICS_HOST": host.address,
+        "CARET_METRICS_PORT": str(METRICS_PORT),
+        "CARET_JOURNAL": str(folder.journal),
+        "CARET_POOLS": str(made.home.paths.pools),
+    }
+    return web_part(
+        "Gateway",
+        port=GATEWAY_PORT,
+        host=host.address,
+        paths=folder,
+        environment=made.environment_on(name) | settings,
+    )
+
+
+def _start_workers(made: World) -> None:
+    paths, environment = made.home.paths, made.environment_on("workers")
+    made.start("worker", "workers", worker_part(paths=paths, environment=environment))
+    made.start("beat", "workers", beat_part(paths=paths, environment=environment))
+
+
+def _stop_all(made: World) -> None:
+    for placed in reversed(made.parts.values()):
+        placed.part.child.stop()

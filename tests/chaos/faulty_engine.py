@@ -1,0 +1,77 @@
+"""The synthetic engine, on any address, whose answers may be made bad while it runs.
+
+    python -m tests.chaos.faulty_engine --host HOST --port PORT --mood FILE
+
+The file holds a mood, read at each request: nothing (well), or one of `Mood`.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from tests.benchmarks.synthetic_engine import Connection
+
+_SLOW_S: Final = 3.0
+_BROKEN_HEAD: Final = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\r\n\r\noops"
+_GARBAGE: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\ndata:\r\nzz\r\n"
+
+
+class Mood(StrEnum):
+    WELL = ""
+    SLOW = "slow"  # the first token comes after seconds
+    SILENT = "silent"  # it takes requests and answers none
+    REFUSING = "refusing"  # 500 to each
+    GARBLED = "garbled"  # what is no HTTP
+    TORN = "torn"  # it hangs up in mid-stream
+
+
+class MoodyConnection(Connection):
+    mood_file: Path
+
+    def on_message_complete(self) -> None:
+        if self._parser.get_method() != b"POST":
+            super().on_message_complete()
+            return
+        match Mood(self.mood_file.read_text().strip()):
+            case Mood.WELL:
+                self._say(0)
+            case Mood.SLOW:
+                self._loop.call_later(_SLOW_S, self._say, 0)
+            case Mood.SILENT:
+                pass
+            case Mood.REFUSING:
+                self._transport.write(_BROKEN_HEAD)
+            case Mood.GARBLED:
+                self._transport.write(_GARBAGE)
+            case Mood.TORN:
+                self._say(0)
+                self._loop.call_later(0.003, self._transport.close)
+
+
+async def serve(host: str, port: int, mood_file: Path) -> None:
+    MoodyConnection.mood_file = mood_file
+    server = await asyncio.get_running_loop().create_server(
+        MoodyConnection, host, port, backlog=1024
+    )
+    async with server:
+        await server.serve_forever()
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.faulty_engine")
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--mood", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    uvloop.run(serve(options.host, options.port, options.mood))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

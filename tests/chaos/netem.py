@@ -1,0 +1,132 @@
+"""A bad wire between two hosts: packets are late or lost on it, or all of them are (a cut).
+
+    with bad_wire(gateway, engine, Quality(delay_ms=100, loss=0.05)):
+        ...
+
+It is a process that holds a tunnel device in either host, to which the route to the other leads
+meanwhile; connections that are open stay so and feel it as they would a network: by their own
+retransmissions and time-outs. `tc netem` would do the same inside the kernel, but not all kernels
+have it; this needs /dev/net/tun only. When the process ends, the devices and their routes go, and
+the packets take the bridge again.
+
+    python -m tests.chaos.netem SPECIFICATION      a JSON object, as `_Specification` has it
+"""
+
+import fcntl
+import heapq
+import os
+import random
+import select
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from caret.local.child_process import dying_with_parent
+from caret.local.paths import REPOSITORY
+from tests.chaos.hosts import Host
+
+_TUNSETIFF: Final = 0x4004_54CA  # of linux/if_tun.h; likewise below
+_TUN_WITHOUT_HEADER: Final = 0x0001 | 0x1000
+_DEVICE: Final = "wire"
+_MAX_PACKET_BYTES: Final = 65_536
+_READY: Final = "ready"
+
+
+class Quality(msgspec.Struct, frozen=True):
+    delay_ms: float = 0.0  # in each direction
+    loss: float = 0.0  # of packets, in each direction; 1: it is cut
+
+
+class _Specification(msgspec.Struct, frozen=True):
+    hosts: tuple[Host, Host]
+    quality: Quality
+
+
+CUT: Final = Quality(loss=1.0)
+
+
+@contextmanager
+def bad_wire(
+    one: Host, other: Host, quality: Quality, *, environment: Mapping[str, str]
+) -> Iterator[None]:
+    """Between the two, for as long as it is open. `environment`: of its process."""
+    text = msgspec.json.encode(_Specification((one, other), quality)).decode()
+    process = subprocess.Popen(
+        dying_with_parent((sys.executable, "-m", "tests.chaos.netem", text)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=dict(environment),
+        cwd=REPOSITORY,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        if process.stdout.readline().strip() != _READY:
+            raise RuntimeError(f"no wire between {one.name} and {other.name}")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@dataclass(slots=True)
+class _Wire:
+    """Two ends; packets that wait for their time are in a heap."""
+
+    ends: tuple[int, int]  # file descriptors of the devices
+    quality: Quality
+
+    def run(self) -> None:
+        """For ever."""
+        others = dict(zip(self.ends, reversed(self.ends), strict=True))
+        late: list[tuple[float, int, int, bytes]] = []
+        number = 0  # packets of one moment keep their order
+        while True:
+            wait_s = max(0.0, late[0][0] - time.monotonic()) if late else None
+            readable, _, _ = select.select(self.ends, (), (), wait_s)
+            for end in readable:
+                packet = os.read(end, _MAX_PACKET_BYTES)
+                if random.random() >= self.quality.loss:
+                    due_s = time.monotonic() + self.quality.delay_ms / 1000
+                    heapq.heappush(late, (due_s, number, others[end], packet))
+                    number += 1
+            while late and late[0][0] <= time.monotonic():
+                _, _, end, packet = heapq.heappop(late)
+                os.write(end, packet)
+
+
+def _device_to(host: Host, other: Host) -> int:
+    """A tunnel device in `host`, to which its route to `other` leads."""
+    with host.entered():
+        device = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH", _DEVICE.encode(), _TUN_WITHOUT_HEADER))
+        _run("ip", "link", "set", _DEVICE, "up")
+        route = (f"{other.address}/32", "dev", _DEVICE, "src", host.address)
+        _run("ip", "route", "add", *route)
+    return device
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def main(text: str) -> int:
+    wanted = msgspec.json.decode(text, type=_Specification)
+    one, other = wanted.hosts
+    wire = _Wire((_device_to(one, other), _device_to(other, one)), wanted.quality)
+    sys.stdout.write(f"{_READY}\n")
+    sys.stdout.flush()
+    wire.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,85 @@
+"""Tenants: one whose keys are revoked while it uses them, one that floods beside a quiet one."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.chaos.client_log import Note
+from tests.chaos.companies import Asker, new_asker
+from tests.chaos.environment import World
+from tests.chaos.load import asking
+from tests.chaos.scenario import Fault, Scenario
+
+_HOLD_S = 15.0
+_RATE = 20.0  # of the one whose keys are revoked
+_ALLOWED_A_SECOND = 2
+_FLOOD_TIMES = 50
+_SERVED_BEFORE = 60  # requests, before the keys are revoked
+_LOOK_EVERY_S = 0.1
+
+
+@dataclass(slots=True)
+class Guest(Fault):
+    """A tenant of its own, that asks from the beginning of the fault to its end."""
+
+    rate: float = 0.0
+    _asker: Asker | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def prepare(self, world: World) -> None:
+        self._asker = new_asker(self.name, rate=self.rate)
+
+    def begin(self, world: World) -> None:
+        crowd = self._open.enter_context(asking(world, (self.asker.party,)))
+        self._open.callback(crowd.stop)
+
+    def end(self, world: World) -> None:
+        self._open.close()
+
+    def told(self, notes: Sequence[Note]) -> dict[str, Any]:
+        ours = [note for note in notes if self._is_ours(note)]
+        return {"guest": dict(Counter(note.ending for note in ours)) | self._more(ours)}
+
+    @property
+    def asker(self) -> Asker:
+        assert self._asker is not None, "it was not prepared"
+        return self._asker
+
+    def _is_ours(self, note: Note) -> bool:
+        return note.tenant == self.asker.party.tenant
+
+    def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(slots=True)
+class Revoked(Guest):
+    _at_s: float = 0.0
+
+    def begin(self, world: World) -> None:
+        Guest.begin(self, world)
+        while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
+            time.sleep(_LOOK_EVERY_S)
+        self.asker.revoke()
+        self._at_s = time.time()
+
+    def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
+        after_s = [note.at_s - self._at_s for note in ours if note.is_served]
+        return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: not after it
+
+
+@dataclass(slots=True)
+class Flood(Guest):
+    def prepare(self, world: World) -> None:
+        Guest.prepare(self, world)
+        self.asker.allow(per_minute=60 * _ALLOWED_A_SECOND, burst=_ALLOWED_A_SECOND)
+
+
+def scenarios() -> Iterator[Scenario]:
+    yield Revoked("key-revoked", hold_s=_HOLD_S, rate=_RATE)
+    yield Flood("flood", hold_s=_HOLD_S, rate=_FLOOD_TIMES * _ALLOWED_A_SECOND)

@@ -1,0 +1,44 @@
+"""Processes that die, or stand still."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.chaos.environment import World
+from tests.chaos.scenario import Fault, Scenario
+
+# One of each kind: their twins are the same program.
+KINDS = ("gateway-1", "engine-1", "worker", "beat", "valkey", "postgres")
+_STOPPED_S = 10.0
+
+
+@dataclass(slots=True)
+class Killed(Fault):
+    """By SIGKILL, with all its children. Whoever supervises it starts it again at once."""
+
+    part: str = ""
+
+    def begin(self, world: World) -> None:
+        placed = world.parts[self.part]
+        placed.signal(signal.SIGKILL)
+        placed.part.child.kill()  # waits for its end
+
+
+@dataclass(slots=True)
+class Stopped(Fault):
+    """By SIGSTOP: connections stay open, nothing is answered."""
+
+    part: str = ""
+
+    def begin(self, world: World) -> None:
+        world.parts[self.part].signal(signal.SIGSTOP)
+
+    def end(self, world: World) -> None:
+        world.parts[self.part].signal(signal.SIGCONT)
+
+
+def scenarios() -> Iterator[Scenario]:
+    for part in KINDS:
+        yield Killed(f"kill-{part}", hold_s=0.0, part=part)
+    for part in KINDS:
+        yield Stopped(f"stop-{part}", hold_s=_STOPPED_S, part=part)

@@ -1,0 +1,64 @@
+"""The rows of the usage table, of all tenants of a run."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from tests.chaos.billing_check import Balance, Row, balance
+from tests.chaos.client_log import Note
+from tests.chaos.environment import World
+
+_LOOK_EVERY_S: Final = 0.5
+_UNDER_WAY_S: Final = 25.0
+
+
+def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
+    """Read as the application's role, within each tenant's wall. Raises psycopg.OperationalError
+    while the database is away."""
+    address = world.database.app_database_url.read_text().strip()
+    for tenant in tenants:
+        with psycopg.connect(address) as connection:
+            connection.execute("SELECT set_config('caret.tenant', %s, true)", [tenant])
+            rows = connection.execute(
+                "SELECT request_id, prompt_tokens, generated_tokens FROM tenants_usage_record"
+            )
+            for request_id, prompt, generated in rows:
+                yield Row(str(request_id), prompt, generated)
+
+
+def settled_balance(
+    world: World, read: Callable[[], Sequence[Note]], *, patience_s: float
+) -> tuple[Balance, float]:
+    """Once all that is noted by now is billed, or after so long; and the seconds that it took.
+
+    Raises TimeoutError when the database does not come back.
+    """
+    began_s = time.monotonic()
+    notes = list(read())
+    tenants = sorted({note.tenant for note in notes})
+    while True:
+        is_over = time.monotonic() > began_s + patience_s
+        with suppress(psycopg.OperationalError):
+            rows = list(rows_of(world, tenants))
+            took_s = time.monotonic() - began_s
+            if is_over or not balance(notes, rows, ()).missing:
+                return _with_those_under_way(notes, rows, read), took_s
+        if is_over:
+            raise TimeoutError("The database is not back.")
+        world.revive()
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _with_those_under_way(
+    notes: Sequence[Note], rows: Sequence[Row], read: Callable[[], Sequence[Note]]
+) -> Balance:
+    """What was under way when the notes were read may have been billed before it was noted."""
+    deadline_s = time.monotonic() + _UNDER_WAY_S
+    while True:
+        found = balance(notes, rows, read()[len(notes) :])
+        if found.is_even or time.monotonic() > deadline_s:
+            return found
+        time.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,65 @@
+"""The gateway's application over a data plane of fakes, asked as by HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from inference.consumers.application import GatewayApplication
+from inference.consumers.base import Headers
+from inference.pipeline import DataPlane
+from tests.fakes.asgi import FakeServer, http_scope
+from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.polling import until
+
+DEADLINE_S: Final = 5
+
+
+@asynccontextmanager
+async def application(gateway: FakeGateway) -> AsyncIterator[GatewayApplication]:
+    """Started, and ended with the context."""
+
+    @asynccontextmanager
+    async def open_plane() -> AsyncIterator[DataPlane]:
+        yield gateway.plane
+
+    app = GatewayApplication(open_plane, allowed_origins=frozenset())
+    server = FakeServer({"type": "lifespan"})
+    server.sends("lifespan.startup")
+    living = asyncio.create_task(app(server.scope, server.receive, server.send))
+    await until(lambda: bool(server.messages))
+    try:
+        yield app
+    finally:
+        server.sends("lifespan.shutdown")
+        await living
+
+
+async def ask(
+    gateway: FakeGateway,
+    path: str,
+    body: Any = None,
+    *,
+    method: str = "POST",
+    key: str | None = KEY.text,
+    headers: Headers | None = None,
+) -> FakeServer:
+    """`body`: bytes as they are, anything else as JSON."""
+    server = FakeServer(http_scope(path, key=key, method=method, headers=headers))
+    server.sends("http.request", body=body if isinstance(body, bytes) else _json(body))
+    async with application(gateway) as app, asyncio.timeout(DEADLINE_S):
+        await app(server.scope, server.receive, server.send)
+    return server
+
+
+def drafted(gateway: FakeGateway) -> str:
+    """The prompt that reached the engine, as text."""
+    (request,) = gateway.engine.requests
+    (writer,) = set(gateway.plane.writers.values())
+    tokenizer = writer.tokens._with_markers  # nobody else turns token ids into text
+    return str(tokenizer.decode(request.token_ids, skip_special_tokens=False))
+
+
+def _json(body: Any) -> bytes:
+    return b"" if body is None else json.dumps(body).encode()

@@ -1,0 +1,148 @@
+"""Somebody else's SIEM: a real HTTP server and a real syslog server, on the loopback address."""
+
+import datetime
+import http.server
+import json
+import secrets
+import socketserver
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils import timezone
+from standardwebhooks.webhooks import Webhook
+
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tests.fixtures.companies import Company
+
+
+@dataclass
+class Hook:
+    """A webhook that answers what it is told to: 204 unless `statuses` holds something else."""
+
+    secret: str = ""
+    url: str = ""
+    statuses: list[int] = field(default_factory=list)
+    headers: Mapping[str, str] = field(default_factory=dict)  # of its answers
+    got: list[dict[str, Any]] = field(default_factory=list)  # what it took
+    ids: list[str] = field(default_factory=list)
+    num_asked: int = 0
+    last: tuple[bytes, Mapping[str, str]] | None = None
+
+    @property
+    def sequences(self) -> list[int]:
+        return [payload["data"]["sequence"] for payload in self.got]
+
+    def take(self, body: bytes, headers: Mapping[str, str]) -> int:
+        self.num_asked += 1
+        status = self.statuses.pop(0) if self.statuses else 204
+        if status == 204:
+            self.got.append(self._verified(body, headers))
+            self.ids.append(headers["webhook-id"])
+            self.last = (body, headers)
+        return status
+
+    def _verified(self, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Whatever the time: tests turn the clock."""
+        sent_at = datetime.datetime.fromtimestamp(int(headers["webhook-timestamp"]), datetime.UTC)
+        signed = Webhook(self.secret).sign(headers["webhook-id"], sent_at, body.decode())
+        assert signed == headers["webhook-signature"]
+        payload: dict[str, Any] = json.loads(body)
+        return payload
+
+
+@dataclass
+class Syslog:
+    port: int = 0
+    breaks_off: bool = False  # resets each connection before it has read anything
+    lines: list[str] = field(default_factory=list)
+    num_connections: int = 0
+
+    @property
+    def sequences(self) -> list[int]:
+        return [json.loads(line[line.index("{") :])["sequence"] for line in self.lines]
+
+
+@contextmanager
+def webhook(context: ssl.SSLContext | None = None) -> Iterator[Hook]:
+    hook = Hook()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(hook.take(body, dict(self.headers)))
+            for name, value in hook.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815  # as http.server calls it
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "http" if context is None else "https"
+    hook.url = f"{scheme}://127.0.0.1:{server.server_port}/hook/planted-path"
+    with _running(server):
+        yield hook
+
+
+@contextmanager
+def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
+    syslog = Syslog()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            syslog.num_connections += 1
+            if syslog.breaks_off:
+                self.request.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER 0: a reset
+                self.request.close()
+                return
+            while length := self._length():
+                syslog.lines.append(self.rfile.read(length).decode("ascii"))
+
+        def _length(self) -> int:
+            digits = b""
+            while (char := self.rfile.read(1)) not in (b" ", b""):
+                digits += char
+            return int(digits or 0)
+
+    server = _Quiet(("127.0.0.1", 0), Handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    syslog.port = server.server_address[1]
+    with _running(server):
+        yield syslog
+
+
+class _Quiet(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that does not trust us breaks off: nothing to tell."""
+
+
+@contextmanager
+def _running(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def make_sink(company: Company, address: str = "https://siem.invalid/hook") -> str:
+    """Its id."""
+    new = NewSink(name=secrets.token_hex(4), address=address, from_sequence=None)
+    return str(create_sink(actor=company.platform, new=new, now=timezone.now()).sink.id)

@@ -1,0 +1,117 @@
+"""An editor at the other side of a connection, with an engine behind it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from caret.contracts.usage import Finish
+from inference.completion.incoming_request import Arrival
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client, ClientGone
+from inference.completion.suggestion_edit import Edit
+from inference.gateway.protocol.connection import Backend, Caller, Connection
+from inference.gateway.protocol.frames import (
+    DeltaFrame,
+    DoneFrame,
+    ErrorFrame,
+    PolicyAnswer,
+    ServerFrame,
+)
+from inference.gateway.protocol.late_outcomes import Belated
+from inference.gateway.stream import stream
+from inference.pools.engine import Engine
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.journal import FakeJournal
+from tests.fakes.polling import until
+from tests.fakes.pools import make_engine_request
+from tests.fakes.tenants import make_principal
+
+PRINCIPAL = make_principal()
+
+
+class Editor:
+    """The other side of a connection, with an engine behind it."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+        self.frames: list[ServerFrame] = []
+        self.journal = FakeJournal()
+        self.has_left = False
+        self.opened: list[Arrival] = []
+        self.edits: list[Edit] = []
+        self.principal = PRINCIPAL
+        self.present: Callable[[], Any] = lambda: self.principal
+        self.clock = FakeClock()
+        backend = Backend(
+            serve=self._serve,
+            keep=self.journal.append,
+            warm=lambda _tenant_id, arrival: self.opened.append(arrival),
+            edited=self.edits.append,
+            present=lambda: self.present(),
+            belated=Belated(clock=self.clock, keep=self.journal.append).tell,
+            clock=self.clock,
+        )
+        self.connection = Connection(backend, Caller(PRINCIPAL, "key", None), self._take)
+        self.arrivals: list[Arrival] = []
+
+    async def says(self, kind: str, id: str, **fields: Any) -> None:
+        if kind == "complete":
+            fields = {"prefix": "a = ", "path": f"{id}.py", **fields}
+        await self.connection.on_frame(json.dumps({"type": kind, "id": id, **fields}))
+
+    async def opens(self, **fields: Any) -> None:
+        await self.connection.on_frame(json.dumps({"type": "open", **fields}))
+
+    def of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
+        named = (frame for frame in self.frames if not isinstance(frame, PolicyAnswer))
+        return [frame for frame in named if frame.id == id]
+
+    def text(self, id: str) -> str:
+        return "".join(frame.text for frame in self.of(id) if isinstance(frame, DeltaFrame))
+
+    def ends(self, id: str) -> list[str]:
+        ends = [frame for frame in self.of(id) if not isinstance(frame, DeltaFrame)]
+        return [end.finish if isinstance(end, DoneFrame) else end.code for end in ends]
+
+    async def waits(self, condition: Callable[[], bool]) -> None:
+        await until(condition)
+
+    async def waits_for_end(self, *ids: str) -> None:
+        await self.waits(lambda: all(self.ends(id) for id in ids))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def _take(self, frame: ServerFrame) -> None:
+        if self.has_left:
+            raise ClientGone
+        self.frames.append(frame)
+
+    async def _serve(self, arrival: Arrival, client: Client) -> None:
+        self.arrivals.append(arrival)
+        await _complete(self.engine, arrival, client)
+
+
+async def _complete(engine: Engine, arrival: Arrival, client: Client) -> None:
+    """The end of the sentence: from the engine to the client."""
+    account = Account(arrival=arrival, clock=FakeClock())
+    async with (
+        stream(client, account) as send,
+        engine.complete(make_engine_request()) as chunks,
+    ):
+        async for chunk in chunks:
+            if chunk.text:
+                await send(chunk.text)
+            if chunk.stop:
+                account.finish(Finish(chunk.stop.value))
+
+
+@asynccontextmanager
+async def open_editor(engine: FakeEngine | None = None) -> AsyncIterator[Editor]:
+    editor = Editor(engine or FakeEngine(chunks_of("b", "c")))
+    try:
+        yield editor
+    finally:
+        await editor.connection.close()

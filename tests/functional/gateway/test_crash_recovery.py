@@ -1,0 +1,138 @@
+"""What is killed while completions run: the engine, Redis, the gateway itself."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections import Counter
+from http import HTTPStatus
+
+import pytest
+
+from caret.client.websocket_client import GatewayRefused
+from caret.contracts.usage import CompletionRecord, Finish
+from caret.local.service import await_ready
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive, until
+from tests.stack.running import Engine
+
+pytestmark = pytest.mark.engine
+RESTART_S = 120.0  # of the engine, on two busy cores
+
+
+@pytest.mark.deep  # the engine takes half a minute to come back
+async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second(
+    site: Site, engine: Engine, long_frame: Frame
+) -> None:
+    async with site.raw() as socket, site.http() as session:
+        await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
+        first = await receive(socket)
+        killed = engine.pid
+        os.kill(killed, signal.SIGKILL)
+        killed_s = time.monotonic()
+        while (end := await receive(socket))["type"] == "delta":
+            pass
+        told_s = time.monotonic() - killed_s
+        async with session.get("/healthz") as response:
+            status = response.status
+        await socket.send(json.dumps({"type": "complete", **long_frame, "id": "2"}))
+        refused = await receive(socket)
+
+        async def is_back() -> bool:
+            return await _completes(site, long_frame)
+
+        is_back_in_time = await until(is_back, patience_s=RESTART_S)
+
+    assert first["type"] == "delta"
+    assert (end["type"], end["finish"]) == ("done", "length")
+    assert end["meta"]["cut_reason"] == "engine_lost"
+    assert told_s < 1.0
+    assert status == HTTPStatus.OK
+    assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
+    assert is_back_in_time, "completions did not come back with the engine"
+    assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
+    finishes = [(r.finish, r.cut_reason) for r in _completions(site)]
+    assert finishes.count((Finish.LENGTH, "engine_lost")) == 1
+
+
+async def test_completions_go_on_while_redis_is_away_and_are_recorded_afterwards(
+    fragile_site: Site, long_frame: Frame
+) -> None:
+    site = fragile_site
+    site.valkey.child.stop()
+    request_ids = []
+    async with site.stream() as stream:
+        for _ in range(20):
+            _, done = await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
+            request_ids.append(done["meta"]["request_id"])
+            await asyncio.sleep(0.1)
+    _restart_valkey(site)
+
+    counted = await _counted(site, len(request_ids))
+
+    assert counted == dict.fromkeys(request_ids, 1)
+
+
+async def test_what_a_killed_gateway_had_not_delivered_the_next_one_delivers(
+    fragile_site: Site, long_frame: Frame
+) -> None:
+    site = fragile_site
+    site.valkey.child.stop()
+    request_ids = []
+    async with site.stream() as stream:
+        for _ in range(10):
+            _, done = await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
+            request_ids.append(done["meta"]["request_id"])
+    site.gateway.child.kill()
+    _restart_valkey(site)
+    assert site.records() == []
+    site.launch_gateway()
+
+    counted = await _counted(site, len(request_ids))
+
+    assert counted == dict.fromkeys(request_ids, 1)
+    assert await _completes(site, long_frame)
+
+
+async def test_a_gateway_killed_in_mid_stream_frees_the_engine(
+    fragile_site: Site, long_frame: Frame
+) -> None:
+    site = fragile_site
+    async with site.raw() as socket:
+        await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
+        await receive(socket)
+        site.gateway.child.kill()
+
+    assert await site.idle()
+    site.launch_gateway()
+    assert await _completes(site, long_frame)
+
+
+async def _completes(site: Site, frame: Frame) -> bool:
+    try:
+        async with site.stream() as stream:
+            _, done = await ask(stream, {**frame, "id": "1", "max_tokens": 2})
+    except (GatewayRefused, OSError):
+        return False
+    return done["finish"] in ("stop", "length", "filtered")
+
+
+def _restart_valkey(site: Site) -> None:
+    site.valkey.launch()
+    await_ready(site.valkey)
+
+
+async def _counted(site: Site, count: int) -> dict[str, int]:
+    """How often each completion was recorded, once `count` are, and some time to be doubled."""
+
+    async def are_delivered() -> bool:
+        return len(_completions(site)) >= count
+
+    # The journal's pauses grow to 5 s while Redis is away.
+    assert await until(are_delivered, patience_s=15.0), "not all records were delivered"
+    await asyncio.sleep(0.3)
+    return dict(Counter(str(record.request_id) for record in _completions(site)))
+
+
+def _completions(site: Site) -> list[CompletionRecord]:
+    return [record for record in site.records() if isinstance(record, CompletionRecord)]

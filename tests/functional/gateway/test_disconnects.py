@@ -1,0 +1,161 @@
+"""Who no longer wants a completion frees the engine at once, by whatever way, and is recorded."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.functional.gateway.gateway_stack import Frame, Site, receive
+
+pytestmark = pytest.mark.engine
+_MAX_TRIES = 5
+
+
+async def test_a_cancelled_completion_ends_and_frees_the_engine(
+    site: Site, long_frame: Frame
+) -> None:
+    async with site.stream() as stream:
+        await stream.send({"type": "complete", **long_frame, "id": "1"})
+        first = await stream.receive()
+        await stream.send({"type": "cancel", "id": "1"})
+        while (answer := await stream.receive())["type"] == "delta":
+            pass
+
+        num_running = await _num_running_at_next_token(site, long_frame)
+
+    assert first["type"] == "delta"
+    assert (answer["type"], answer["finish"]) == ("done", "cancelled")
+    assert num_running <= 1  # the next one itself
+    record = await site.record_of(answer["meta"]["request_id"])
+    assert (record.finish, record.cached_tokens) == ("cancelled", None)
+    assert 0 < record.generated_tokens < 512
+
+
+async def test_nothing_follows_the_end_of_a_cancelled_completion(
+    site: Site, long_frame: Frame
+) -> None:
+    async with site.stream() as stream:
+        await stream.send({"type": "complete", **long_frame, "id": "1"})
+        await stream.receive()
+        await stream.send({"type": "cancel", "id": "1"})
+        while (await stream.receive())["type"] == "delta":
+            pass
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await stream.receive()
+
+
+async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
+    site: Site, long_frame: Frame
+) -> None:
+    async with site.stream() as stream:
+        # Whoever has no core between the two frames may cancel too late: once more.
+        for name in map(str, range(_MAX_TRIES)):
+            await stream.send({"type": "complete", **long_frame, "id": name})
+            await stream.send({"type": "cancel", "id": name})
+            texts = 0
+            while (done := await stream.receive())["type"] == "delta":
+                texts += 1
+            if texts == 0:
+                break
+
+    assert texts == 0, "a token was always there before"
+    assert (done["type"], done.get("finish")) == ("done", "cancelled"), done
+    record = await site.record_of(done["meta"]["request_id"])
+    assert record.finish == "cancelled"
+
+
+async def test_a_newer_request_for_the_same_file_supersedes_the_one_before(
+    site: Site, long_frame: Frame
+) -> None:
+    async with site.stream() as stream:
+        frame = {"type": "complete", **long_frame, "path": "a.py"}
+        await stream.send({**frame, "id": "old"})
+        await stream.receive()
+        await stream.send({**frame, "id": "new", "max_tokens": 8})
+        answers: list[Frame] = []
+        while not answers or (answers[-1]["id"], answers[-1]["type"]) != ("new", "done"):
+            answers.append(await stream.receive())
+
+    (old,) = (answer for answer in answers if (answer["id"], answer["type"]) == ("old", "done"))
+    assert old["finish"] == "superseded"
+    assert answers[-1]["finish"] != "superseded"
+    assert await site.idle()
+    assert (await site.record_of(old["meta"]["request_id"])).finish == "superseded"
+
+
+async def test_a_newer_request_for_another_file_supersedes_nothing(
+    site: Site, long_frame: Frame
+) -> None:
+    async with site.stream() as stream:
+        for name in ("a", "b"):
+            await stream.send(
+                {"type": "complete", **long_frame, "id": name, "path": name, "max_tokens": 16}
+            )
+        ends: list[str] = []
+        while len(ends) < 2:
+            answer = await stream.receive()
+            ends += [answer["finish"]] if answer["type"] == "done" else []
+
+    assert "superseded" not in ends
+
+
+@pytest.mark.parametrize("is_abrupt", [False, True], ids=["by closing", "by vanishing"])
+async def test_a_client_that_leaves_frees_the_engine(
+    site: Site, long_frame: Frame, is_abrupt: bool
+) -> None:
+    num_records = await site.num_records()
+
+    async with site.raw() as socket:
+        await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
+        await receive(socket)
+        if is_abrupt:
+            socket.transport.abort()
+    num_running = await _num_running_at_next_token(site, long_frame)
+
+    assert num_running <= 1
+    records = await site.records_after(num_records, count=2)
+    assert "cancelled" in [record.finish for record in records]
+
+
+async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame: Frame) -> None:
+    num_records = await site.num_records()
+
+    async with site.http() as session:
+        body = {"prompt": long_frame["prefix"], "max_tokens": 512, "stream": True}
+        async with session.post("/v1/completions", json=body) as response:
+            await response.content.readline()
+            response.close()
+
+    assert await site.idle()
+    (record,) = await site.records_after(num_records)
+    assert (record.finish, record.protocol) == ("cancelled", "openai")
+    assert record.generated_tokens < 512
+
+
+async def test_who_drops_a_connection_before_the_whole_answer_frees_the_engine(
+    site: Site, long_frame: Frame
+) -> None:
+    num_records = await site.num_records()
+
+    async with site.http() as session:
+        body = {"prompt": long_frame["prefix"], "max_tokens": 512}
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.15):
+                await session.post("/v1/completions", json=body)
+
+    assert await site.idle()
+    (record,) = await site.records_after(num_records)
+    assert record.finish == "cancelled"
+
+
+async def _num_running_at_next_token(site: Site, frame: Frame) -> int:
+    """How many requests hold a slot of the engine when the next one has its first token."""
+    async with site.stream() as stream:
+        await stream.send({"type": "complete", **frame, "id": "next", "max_tokens": 16})
+        await stream.receive()
+        num_running = await site.num_running()
+        while (await stream.receive())["type"] != "done":
+            pass
+    return num_running

@@ -1,0 +1,243 @@
+"""Nothing of a customer's code is kept, nor a key: in no log, no record, no file of any server.
+
+All of Caret runs: gateway, engine, worker, console, Postgres, Valkey. Strings that occur nowhere
+else are planted wherever a client can put one, in good requests and in bad ones; afterwards every
+file below the home is searched, the databases' own among them, and every key of Redis.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import cast
+
+import aiohttp
+import pytest
+from django.utils import timezone
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from caret.client.websocket_client import GatewayRefused, Stream, open_stream
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.operations import CreatedKey
+from tenants.models import TelemetryObject, UsageRecord
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS
+from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.content_capture import object_store
+from tenants.security.encryption.queries import open_sealed
+from tests.fixtures.companies import Company, make_company, make_key
+from tests.functional.gateway.canary_strings import Haystack, Plants
+from tests.functional.gateway.company import in_thread
+from tests.functional.gateway.gateway_stack import Frame, dial, until
+from tests.stack.running import Stack
+from tests.stack.services import Services
+
+pytestmark = pytest.mark.engine
+_NUM_RECORDS = 13  # of the good requests below
+
+
+@pytest.mark.usefixtures("database")
+async def test_nothing_of_a_customers_code_and_no_key_is_kept(
+    stack: Stack, services: Services
+) -> None:
+    company, key = await in_thread(_new_customer)
+    plants = Plants()
+    plants.places[key.text] = "key"
+    assert await until(lambda: _is_known(stack, key.text)), "the gateway never heard of the key"
+    await _ask_well(stack, key.text, plants)
+    await _ask_badly(stack, key.text, plants)
+
+    async def is_ingested() -> bool:
+        return await in_thread(lambda: _num_rows(company.tenant_id)) >= _NUM_RECORDS
+
+    assert await until(is_ingested, patience_s=20.0), "the usage was not ingested"
+
+    # What is known to be there is found, so that finding nothing means something.
+    haystack = Haystack(services)
+    assert haystack.holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
+    kept = {place: haystack.holders(text) for text, place in plants.places.items()}
+    assert {place: holders for place, holders in kept.items() if holders} == {}
+
+
+@pytest.mark.usefixtures("database")
+async def test_what_a_user_lets_be_kept_is_found_sealed_and_nowhere_else(
+    stack: Stack, services: Services
+) -> None:
+    company, key = await in_thread(_new_willing_customer)
+    plants = Plants()
+    assert await until(lambda: _is_known(stack, key.text)), "the gateway never heard of the key"
+
+    async def is_kept() -> bool:
+        kept = await in_thread(lambda: _kept_content(company.tenant_id))
+        return all(kind in kept for kind in (b'"type":"completion"', b'"type":"edit"'))
+
+    # Not all that the model says is worth showing, and what is not shown is not kept.
+    for number in range(10):
+        await _ask_and_edit(stack, key.text, plants, kind=f" {number}")
+        if await until(is_kept, patience_s=10.0):
+            break
+
+    kept = await in_thread(lambda: _kept_content(company.tenant_id))
+    found = {place for text, place in plants.places.items() if text.encode() in kept}
+    fields = {place.rpartition(" ")[0] for place in found}
+    assert fields == {"path", "prefix", "suffix", "repository", "edited suggestion"}
+    haystack = Haystack(services)
+    assert haystack.holders(company.tenant_id) >= {"telemetry"}
+    holders = {place: haystack.holders(text) for text, place in plants.places.items()}
+    assert {place: where for place, where in holders.items() if where} == {}
+
+
+async def _ask_and_edit(stack: Stack, key: str, plants: Plants, *, kind: str) -> None:
+    async with open_stream(stack.gateway_url, key) as stream:
+        await stream.send(plants.frame("1", kind))
+        await _end(stream)
+        outcome = {"type": "outcome", "id": "1", "event": "accepted", "chars": 3}
+        await stream.send({**outcome, "text": f"{plants.new(f'edited suggestion{kind}')} = 1"})
+
+
+async def _is_known(stack: Stack, key: str) -> bool:
+    try:
+        async with open_stream(stack.gateway_url, key):
+            return True
+    except GatewayRefused:
+        return False
+
+
+async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:
+    async with open_stream(stack.gateway_url, key) as stream:
+        await stream.send(plants.opened())
+        await stream.send(plants.frame("whole"))
+        await _end(stream)
+        outcome = {"type": "outcome", "id": "whole", "event": "accepted", "chars": 3}
+        await stream.send({**outcome, "text": plants.new("edited suggestion")})
+        await stream.send(plants.frame("cancelled", " of a cancelled one"))
+        await stream.send({"type": "cancel", "id": "cancelled"})
+        await _end(stream)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(stack.gateway_url, headers=headers) as session:
+        for body in (
+            plants.body(" of a raw one"),
+            plants.body(" of a streamed one", stream=True),
+            plants.body(" of one with a suffix", suffix=f"\n{plants.new('suffix of HTTP')}\n"),
+            plants.body(" of one with four stops", stop=[plants.new("stops")] * 4),
+        ):
+            async with session.post("/v1/completions", json=body) as response:
+                assert response.status == 200
+                await response.read()
+        for path, body in plants.dialects():
+            located = {
+                "X-Caret-Path": f"{plants.new(f'path header of {path}')}.py",
+                "X-Caret-Repository": plants.new(f"repository header of {path}"),
+                "traceparent": f"00-{plants.new(f'traceparent of {path}')}",
+                "User-Agent": plants.new(f"user agent of {path}"),
+            }
+            async with session.post(path, json=body, headers=located) as response:
+                assert response.status == 200, (path, await response.text())
+                await response.read()
+
+
+async def _ask_badly(stack: Stack, key: str, plants: Plants) -> None:
+    async with open_stream(stack.gateway_url, key) as stream:
+        broken = plants.new("broken frame")
+        for frame in (
+            {**plants.frame("1", " of a bad mode"), "mode": plants.new("mode")},
+            {**plants.frame("2", " of a bad language"), "language": plants.new("language")},
+            {**plants.frame("3", " of bad tokens"), "max_tokens": plants.new("max_tokens")},
+            {**plants.frame("4", " of a bad type"), "type": plants.new("type")},
+            {**plants.frame("5", " of a long path"), "path": plants.new("long path") * 60},
+            {"type": "cancel", "id": plants.new("id of a cancel") * 3},
+            [broken],
+        ):
+            await stream.send(cast(Frame, frame))
+            assert (await stream.receive())["type"] == "error"
+    await _open_badly(stack, key, plants)
+    async with aiohttp.ClientSession(stack.gateway_url) as session:
+        good = {"Authorization": f"Bearer {key}"}
+        query = f"?{plants.new('query')}={plants.new('query value')}"
+        for path, headers, data in (
+            ("/v1/completions", good, f'{{"prompt": "{plants.new("half a body")}'),
+            ("/v1/completions", good, json.dumps({"prompt": 1, "x": plants.new("bad body")})),
+            (f"/v1/completions{query}", good, plants.new("no JSON")),
+            (f"/{plants.new('address')}", good, plants.new("body at no address")),
+            (f"/v1/completions?key={key}", {}, plants.new("body without a key")),
+            ("/v1/completions", {"Authorization": f"Bearer {plants.new('bad key')}"}, ""),
+            ("/v1/completions", {"Authorization": plants.new("bad authorization")}, ""),
+            *_bad_dialects(good, plants),
+        ):
+            async with session.post(path, headers=headers, data=data) as response:
+                assert response.status in (400, 401, 404, 413)
+
+
+def _bad_dialects(
+    good: dict[str, str], plants: Plants
+) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Every body of the other protocols with a field of the wrong type, and not as JSON at all."""
+    for path, body in plants.dialects():
+        wrong = {**body, next(iter(body)): {"wrong": [plants.new(f"wrong field of {path}")]}}
+        yield path, good, json.dumps(wrong)
+        yield path, good, json.dumps(body)[:-1]
+        yield path, {}, json.dumps(body)
+    event = {"type": plants.new("event's type"), "completion_id": plants.new("event's completion")}
+    yield "/v1/events", good, json.dumps({**event, "elapsed": plants.new("event's elapsed")})
+    yield "/api/show", good, json.dumps({"model": [plants.new("model to show")]})
+
+
+async def _open_badly(stack: Stack, key: str, plants: Plants) -> None:
+    path = f"/v1/stream?key={key}&{plants.new('query of a stream')}=1"
+    with pytest.raises(InvalidStatus):
+        async with dial(stack.gateway_url, {}, path=path):
+            pass
+    headers = {"Authorization": f"Bearer {key}", "Origin": f"https://{plants.new('origin')}"}
+    with pytest.raises(InvalidStatus):
+        async with dial(stack.gateway_url, headers):
+            pass
+    text = plants.new("text that is not UTF-8").encode() + b"\xff"
+    async with dial(stack.gateway_url, {"Authorization": f"Bearer {key}"}) as socket:
+        await socket.send(text, text=True)
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+
+
+async def _end(stream: Stream) -> None:
+    while (answer := await stream.receive())["type"] == "delta":
+        pass
+    assert answer["type"] == "done"
+
+
+def _new_customer() -> tuple[Company, CreatedKey]:
+    company = make_company("initech", {Role.DEVELOPER: "peter"})
+    return company, make_key(company, company.developer)
+
+
+def _num_rows(tenant_id: TenantId) -> int:
+    with tenant(tenant_id):
+        return UsageRecord.objects.filter(tenant_id=tenant_id).count()
+
+
+def _new_willing_customer() -> tuple[Company, CreatedKey]:
+    company = make_company("initech", {Role.ADMINISTRATOR: "bill", Role.DEVELOPER: "peter"})
+    telemetry = {"wording": TENANT_WORDING, "retention_days": 30}
+    set_policy(
+        actor=company.administrator.actor,
+        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        reason="a test",
+        now=timezone.now(),
+    )
+    choice = Choice(Consent(telemetry=True, training=False), frozenset(USER_WORDINGS.values()))
+    set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
+    return company, make_key(company, company.developer)
+
+
+def _kept_content(tenant_id: TenantId) -> bytes:
+    """Opened, of all objects that are there."""
+    with tenant(tenant_id):
+        rows = TelemetryObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)
+        ids = list(rows.values_list("id", flat=True))
+    return b"".join(
+        open_sealed(
+            tenant_id, place=object_store.place(id_), sealed=object_store.get(tenant_id, id_)
+        )
+        for id_ in ids
+    )

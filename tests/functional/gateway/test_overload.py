@@ -1,0 +1,109 @@
+"""Clients that ask too much or read too little: they are held back, their neighbours are not."""
+
+import asyncio
+import json
+import socket
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import Final
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from inference.completion.response_writer import MAX_SEND_S
+from inference.gateway.protocol.connection import MAX_UNDER_WAY
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive
+
+pytestmark = pytest.mark.engine
+
+_CROWD: Final = 200
+_PROMPTLY_S: Final = 2.0  # with 16 completions before it in the engine
+
+
+@pytest.mark.parametrize(
+    "num_paths",
+    [20, pytest.param(1, marks=pytest.mark.deep), pytest.param(_CROWD, marks=pytest.mark.deep)],
+)
+async def test_of_many_requests_at_once_each_has_exactly_one_end(
+    site: Site, long_frame: Frame, num_paths: int
+) -> None:
+    async with site.raw() as crowd, site.stream(site.globex) as neighbour:
+        for number in range(_CROWD):
+            frame = {**long_frame, "id": str(number), "path": f"{number % num_paths}.py"}
+            await crowd.send(json.dumps({"type": "complete", **frame, "max_tokens": 16}))
+        began_s = time.monotonic()
+        await ask(neighbour, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        neighbour_s = time.monotonic() - began_s
+        ends: list[Frame] = []
+        while len(ends) < _CROWD:
+            answer = await receive(crowd)
+            ends += [answer] if answer["type"] != "delta" else []
+        await crowd.send(json.dumps({"type": "complete", "id": "last", "prefix": "import "}))
+        while (last := await receive(crowd))["type"] == "delta":
+            pass
+
+    assert Counter(end["id"] for end in ends) == Counter(map(str, range(_CROWD)))
+    assert neighbour_s < _PROMPTLY_S
+    codes = {end["code"] for end in ends if end["type"] == "error"}
+    assert codes <= {"too_many_requests"}
+    assert last["type"] == "done"
+    assert await site.idle()
+
+
+async def test_one_connection_cannot_have_more_than_its_share(
+    site: Site, long_frame: Frame
+) -> None:
+    frames = [
+        json.dumps({"type": "complete", **long_frame, "id": str(number), "path": str(number)})
+        for number in range(_CROWD)
+    ]
+    async with site.raw() as crowd:
+        await asyncio.gather(*(crowd.send(frame) for frame in frames))
+        refused: set[tuple[int, str]] = set()
+        while len(refused) < _CROWD // 2:
+            answer = await receive(crowd)
+            if answer["type"] == "error":
+                refused.add((int(answer["id"]), answer["code"]))
+
+    # The first have a share, and of those that come while these run nobody has.
+    assert {number for number, _ in refused}.isdisjoint(range(MAX_UNDER_WAY))
+    assert {code for _, code in refused} == {"too_many_requests"}
+
+
+async def test_a_client_that_reads_nothing_is_let_go_and_holds_nobody_up(site: Site) -> None:
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setblocking(False)
+    host, port = site.url.removeprefix("http://").split(":")
+    await asyncio.get_running_loop().sock_connect(small, (host, int(port)))
+    dialled = site.dial({"Authorization": f"Bearer {site.acme}"}, sock=small, max_queue=1)
+
+    async with dialled as deaf, site.stream(site.globex) as neighbour:
+        await _fill(deaf)
+        slowest_s = 0.0
+        let_go_s = time.monotonic() + MAX_SEND_S + 1.0
+        while time.monotonic() < let_go_s:
+            began_s = time.monotonic()
+            await ask(neighbour, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2})
+            slowest_s = max(slowest_s, time.monotonic() - began_s)
+            await asyncio.sleep(0.05)
+        with pytest.raises(ConnectionClosed):
+            await _read_to_the_end(deaf)
+
+    assert slowest_s < _PROMPTLY_S
+
+
+async def _fill(deaf: ClientConnection) -> None:
+    """Asks for answers and reads none, until nothing more goes through."""
+    with suppress(TimeoutError):
+        while True:
+            async with asyncio.timeout(0.5):
+                await deaf.send('{"type":"outcome","id":"nothing","event":"shown"}')
+
+
+async def _read_to_the_end(deaf: ClientConnection) -> None:
+    async with asyncio.timeout(10.0):
+        while True:
+            await deaf.recv()

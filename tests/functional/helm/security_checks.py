@@ -1,0 +1,42 @@
+"""What holds of all that the chart makes, whatever its values."""
+
+from tests.functional.helm.rendered import Rendered
+
+
+def check_pods(rendered: Rendered) -> None:
+    """None is root, writes to its root, or has a token."""
+    pods = dict(rendered.pods())
+    for name, template in pods.items():
+        spec = template["spec"]
+        containers = [*spec["containers"], *spec.get("initContainers", ())]
+        assert spec["automountServiceAccountToken"] is False, name
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["runAsUser"] > 0, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        for container in containers:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] is True, name
+            assert context["allowPrivilegeEscalation"] is False, name
+            assert context["capabilities"] == {"drop": ["ALL"]}, name
+            assert {"requests", "limits"} <= set(container["resources"]), name
+
+
+def check_rules(rendered: Rendered) -> None:
+    """None lets everybody in or out."""
+    for name, policy in rendered.of("NetworkPolicy").items():
+        # The schema takes any text for a type.
+        assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
+        for way, peers in (("ingress", "from"), ("egress", "to")):
+            for rule in policy["spec"].get(way, ()):
+                assert rule.get(peers), f"{name}: a rule without peers is for everybody"
+                assert rule.get("ports"), f"{name}: a rule without ports is for all of them"
+
+
+def check_secrets(rendered: Rendered) -> None:
+    """None is a value."""
+    for name, template in rendered.pods():
+        for container in template["spec"]["containers"]:
+            for variable in container.get("env", ()):
+                assert set(variable.get("valueFrom", ())) <= {"fieldRef"}, name
+                assert "@" not in variable.get("value", ""), (name, variable["name"])
+                assert not variable["name"].endswith("SECRET"), name

@@ -1,0 +1,86 @@
+"""A region without a control plane, and somebody who types from outside, by the chart."""
+
+import kubernetes_validate as validate
+import pytest
+
+from tests.functional.helm.rendered import FOREIGN, Document, render
+from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
+
+OLDEST = "1.30"
+RELAYED: Document = {
+    "region": "ap",
+    "relay": {"enabled": True, "homeRedis": {"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]}},
+    "stores": {"telemetry": "", "exports": "", "destroyedKeys": ""},
+}
+PROBED: Document = {
+    "prober": {"enabled": True, "to": [{"ipBlock": {"cidr": "203.0.113.9/32"}}]},
+    "podMonitor": {"enabled": True},
+}
+
+
+@pytest.mark.parametrize("changes", [RELAYED, PROBED], ids=["relayed", "probed"])
+def test_relay_and_prober_are_valid_and_closed(changes: Document) -> None:
+    rendered = render(changes=changes)
+
+    for document in rendered.documents:
+        if document["kind"] not in FOREIGN:
+            validate.validate(document, OLDEST, strict=True)
+    check_pods(rendered)
+    check_rules(rendered)
+    check_secrets(rendered)
+    accounts = rendered.of("ServiceAccount")
+    named = {pod["spec"].get("serviceAccountName", "default") for _, pod in rendered.pods()}
+    assert named - {"default"} <= set(accounts)
+
+
+def test_a_relayed_region_has_no_control_plane_and_nobody_who_knows_its_database() -> None:
+    rendered = render(changes=RELAYED)
+
+    names = {name for name, _ in rendered.pods()}
+    assert {name.removeprefix("caret-").partition("-")[0] for name in names} == {
+        "gateway",
+        "engine",
+        "relay",
+    }
+    assert "database-url" not in str(list(rendered.pods()))
+    gateway = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
+    assert gateway["CARET_RELAYED"]["value"] == "True"
+    assert gateway["CARET_REGION"]["value"] == "ap"
+    relay = rendered.of("NetworkPolicy")["caret-relay"]["spec"]
+    assert "ingress" not in relay
+    assert relay["egress"][-1]["to"] == RELAYED["relay"]["homeRedis"]["to"]
+    given = {each["name"] for each in rendered.container("caret-relay")["env"]}
+    assert {"REDIS_URL_FILE", "CARET_HOME_REDIS_URL_FILE", "CARET_REGION"} <= given
+    assert "CARET_ROOT_SECRET_FILE" not in given
+
+
+def test_the_prober_has_a_key_and_nothing_of_ours() -> None:
+    rendered = render(changes=PROBED)
+    (template,) = [pod for name, pod in rendered.pods() if name == "caret-prober"]
+
+    (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "secrets"]
+    (source,) = volume["projected"]["sources"]
+    assert source["secret"]["name"] == "caret-prober"
+    (container,) = template["spec"]["containers"]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    assert told["CARET_GATEWAY_URL"] == "https://completions.example.com"
+    policy = rendered.of("NetworkPolicy")["caret-prober"]["spec"]
+    assert policy["egress"][-1]["to"] == PROBED["prober"]["to"]
+    ports = [port["containerPort"] for port in container["ports"]]
+    assert ports == [int(told["CARET_PROBE_PORT"])]
+    assert [port["port"] for port in policy["ingress"][0]["ports"]] == ports
+    assert "caret-prober" in rendered.of("PodMonitor")
+
+
+def test_neither_is_there_unless_it_is_asked_for() -> None:
+    assert not {name for name, _ in render().pods()} & {"caret-relay", "caret-prober"}
+
+
+def test_their_secrets_come_from_the_store_too() -> None:
+    store = {"externalSecrets": {"enabled": True, "store": {"name": "vault"}}}
+
+    relayed = render(changes={**RELAYED, **store}).of("ExternalSecret")
+    probed = render(changes={**PROBED, **store}).of("ExternalSecret")
+
+    assert set(relayed) == {"caret", "caret-relay"}
+    assert set(probed) == {"caret", "caret-owner", "caret-prober"}

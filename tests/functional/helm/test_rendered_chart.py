@@ -1,0 +1,313 @@
+"""What the chart makes: valid for Kubernetes, closed where it should be, and refused where its
+values contradict each other."""
+
+import tomllib
+from typing import Any
+
+import helm_python
+import kubernetes_validate as validate
+import pytest
+
+from caret.composition.config import KUBERNETES_ACCOUNT
+from inference.pools.discovery.kubernetes_api import Account
+from inference.pools.pool_config import Source, read_catalog
+from tests.functional.helm.rendered import FOREIGN, SIZES, Document, Rendered, render
+from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
+
+VERSIONS = ("1.30", validate.latest_version())  # the oldest that we say, and the newest
+ENGINES_PORTS = [8000, 5557, 5558]
+GATEWAYS = {"app.kubernetes.io/component": "gateway"}
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def rendered(request: pytest.FixtureRequest) -> Rendered:
+    return render(request.param)
+
+
+@pytest.fixture(scope="module")
+def million() -> Rendered:
+    return render("a million developers")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_of_it_is_valid(rendered: Rendered, version: str) -> None:
+    known = [each for each in rendered.documents if each["kind"] not in FOREIGN]
+
+    for document in known:
+        validate.validate(document, version, strict=True)
+    assert len(known) > 30
+
+
+def test_a_misspelt_field_is_not_valid() -> None:
+    gateway = render().of("StatefulSet")["caret-gateway"]
+    gateway["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+
+    with pytest.raises(validate.ValidationError):
+        validate.validate(gateway, VERSIONS[0], strict=True)
+
+
+def test_no_pod_is_root_or_writes_to_its_root_or_has_a_token(rendered: Rendered) -> None:
+    assert len(dict(rendered.pods())) > 10
+    check_pods(rendered)
+
+
+def test_who_serves_survives_the_loss_of_a_node(rendered: Rendered) -> None:
+    guarded = [each["spec"]["selector"]["matchLabels"] for each in _kind(rendered, "PodDisruption")]
+
+    for name, template in rendered.pods():
+        component = template["metadata"]["labels"]["app.kubernetes.io/component"]
+        if component in ("gateway", "console", "engine"):
+            labels = template["metadata"]["labels"].items()
+            assert any(each.items() <= labels for each in guarded), name
+
+
+def test_nothing_is_reached_that_is_not_named(rendered: Rendered) -> None:
+    closed = rendered.of("NetworkPolicy")["caret-nothing-else"]["spec"]
+
+    assert closed["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & set(closed)
+    instance = closed["podSelector"]["matchLabels"].items()
+    for name, template in rendered.pods():
+        assert instance <= template["metadata"]["labels"].items(), name
+
+
+def test_engines_and_their_events_are_reached_by_gateways_alone(rendered: Rendered) -> None:
+    (rule,) = rendered.of("NetworkPolicy")["caret-engine"]["spec"]["ingress"]
+
+    (peer,) = rule["from"]
+    assert set(peer) == {"podSelector"}
+    assert GATEWAYS.items() <= peer["podSelector"]["matchLabels"].items()
+    assert [port["port"] for port in rule["ports"]] == ENGINES_PORTS
+    assert "egress" not in rendered.of("NetworkPolicy")["caret-engine"]["spec"]
+
+
+def test_no_rule_lets_everybody_in_or_out(rendered: Rendered) -> None:
+    check_rules(rendered)
+
+
+def test_the_owners_address_is_the_migrations_alone(rendered: Rendered) -> None:
+    holders = {name for name, pod in rendered.pods() if "owner-database-url" in str(pod)}
+
+    assert holders == {"caret-migrate", "caret-partitions"}
+
+
+def test_no_secret_is_a_value(rendered: Rendered) -> None:
+    check_secrets(rendered)
+
+
+def test_the_catalogue_is_one_that_gateways_read(rendered: Rendered, tmp_path: Any) -> None:
+    path = tmp_path / "pools.toml"
+    path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
+
+    pools = read_catalog(path)
+
+    engines = {name for name in rendered.of("StatefulSet") if name.startswith("caret-engine-")}
+    assert {f"caret-engine-{name}" for name in pools.by_name} == engines
+    for pool in tomllib.loads(path.read_text())["pools"]:
+        args = rendered.container(f"caret-engine-{pool['name']}")["args"]
+        assert f"--max-model-len={pool['max_context_tokens']}" in args
+        assert f"--served-model-name={pool['model']}" in args
+
+
+def test_streams_have_time_to_end(rendered: Rendered) -> None:
+    for name, template in rendered.pods():
+        spec = template["spec"]
+        (container, *_) = spec["containers"]
+        before_s = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds")
+        if name.startswith("caret-engine-"):
+            (own,) = [a for a in container["args"] if a.startswith("--shutdown-timeout=")]
+            ends_s = int(own.partition("=")[2])
+        elif name == "caret-gateway":
+            (ends_s,) = [
+                int(each["value"]) for each in container["env"] if each["name"] == "CARET_DRAIN_S"
+            ]
+        else:
+            continue
+        assert ends_s > 0
+        assert before_s + ends_s < spec["terminationGracePeriodSeconds"], name
+
+
+def test_scaling_down_keeps_undelivered_usage() -> None:
+    spec = render().of("StatefulSet")["caret-gateway"]["spec"]
+
+    retained = {"whenScaled": "Retain", "whenDeleted": "Retain"}
+    assert spec["persistentVolumeClaimRetentionPolicy"] == retained
+
+
+def test_the_gateway_allows_the_console_over_tls_only() -> None:
+    rendered = render(changes={"console": {"host": "console.example.com"}})
+
+    env = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
+    assert env["CARET_ALLOWED_ORIGINS"]["value"] == "https://console.example.com"
+
+
+def test_a_million_developers_have_their_gpus(million: Rendered) -> None:
+    fast, quality = (
+        million.of("ScaledObject")[f"caret-engine-{pool}"]["spec"] for pool in ("fast", "quality")
+    )
+
+    assert (fast["minReplicaCount"], fast["maxReplicaCount"]) == (50, 80)
+    assert (quality["minReplicaCount"], quality["maxReplicaCount"]) == (10, 20)
+    limits = million.container("caret-engine-fast")["resources"]["limits"]
+    assert limits["nvidia.com/gpu"] == 1
+
+
+def test_a_tenants_own_pool_has_its_own_nodes_and_nobody_elses_requests(million: Rendered) -> None:
+    (template,) = [pod for name, pod in million.pods() if name == "caret-engine-fast-acme"]
+    (own,) = [
+        pool
+        for pool in tomllib.loads(million.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])[
+            "pools"
+        ]
+        if pool["name"] == "fast-acme"
+    ]
+
+    assert own["tenants"] == ["acme"]
+    assert template["spec"]["nodeSelector"] == {"caret.example.com/tenant": "acme"}
+    assert template["spec"]["tolerations"]
+
+
+def test_what_tells_of_itself_is_asked_by_prometheus_alone() -> None:
+    rendered = render(changes={"podMonitor": {"enabled": True}})
+    monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "mon"}}}]
+    policies = render(changes={"network": {"monitoring": monitoring}}).of("NetworkPolicy")
+
+    for name in ("caret-console", "caret-beat"):
+        ports = rendered.container(name)["ports"]
+        (port,) = [each["containerPort"] for each in ports if each["name"] == "metrics"]
+        told = {each["name"]: each.get("value") for each in rendered.container(name)["env"]}
+        assert told["CARET_CONTROL_METRICS_PORT"] == str(port)
+        (rule,) = [
+            rule
+            for rule in policies[name]["spec"]["ingress"]
+            if {"protocol": "TCP", "port": port} in rule["ports"]
+        ]
+        assert rule["from"] == monitoring
+        selected = rendered.of("PodMonitor")[name]["spec"]["selector"]["matchLabels"].items()
+        (template,) = [pod for found, pod in rendered.pods() if found == name]
+        assert selected <= template["metadata"]["labels"].items()
+
+
+WATCHING: Document = {
+    "pools": {"fast": {"source": "kubernetes", "kvEvents": True}},
+    "network": {"kubernetesApi": {"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]}},
+}
+
+
+def test_gateways_alone_may_read_endpoints_and_nothing_else() -> None:
+    rendered = render(changes=WATCHING)
+
+    (role,) = rendered.of("Role").values()
+    (binding,) = rendered.of("RoleBinding").values()
+    assert role["rules"] == [
+        {
+            "apiGroups": ["discovery.k8s.io"],
+            "resources": ["endpointslices"],
+            "verbs": ["get", "list", "watch"],
+        }
+    ]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "caret-gateway", "namespace": "caret"}
+    ]
+    holders = {name for name, pod in rendered.pods() if "serviceAccountToken" in str(pod)}
+    assert holders == {"caret-gateway"}
+    for each in (role, binding):
+        validate.validate(each, VERSIONS[0], strict=True)
+
+
+def test_gateways_reach_the_kubernetes_api_where_a_pool_wants_it() -> None:
+    to_api = {
+        "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
+        "ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}],
+    }
+    watching = render(changes=WATCHING).of("NetworkPolicy")
+    other = render(changes={"network": WATCHING["network"]})
+
+    allowed = {name for name, each in watching.items() if to_api in each["spec"].get("egress", ())}
+    assert allowed == {"caret-gateway"}
+    assert to_api not in other.of("NetworkPolicy")["caret-gateway"]["spec"]["egress"]
+    assert not other.of("Role", "RoleBinding")
+    assert not any("serviceAccountToken" in str(pod) for _, pod in other.pods())
+
+
+def test_a_pools_endpoints_are_those_of_its_service(tmp_path: Any) -> None:
+    rendered, path = render(changes=WATCHING), tmp_path / "pools.toml"
+    path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
+
+    pool = read_catalog(path).by_name["fast"]
+
+    assert pool.discover is not None
+    assert (pool.source, pool.replicas) == (Source.KUBERNETES, ())
+    account = Account("https://10.0.0.1", tmp_path)
+    url, query = account.slices_of(pool.discover.host)
+    service = query["labelSelector"].partition("=")[2]
+    assert service in rendered.of("Service")
+    assert "/namespaces/caret/" in url
+    assert pool.discover.at("10.1.2.3").kv_events == "tcp://10.1.2.3:5557"
+
+
+def test_the_token_is_where_gateways_look_for_it() -> None:
+    (template,) = [pod for name, pod in render(changes=WATCHING).pods() if name == "caret-gateway"]
+    (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "account"]
+    (mount,) = [
+        each
+        for each in template["spec"]["containers"][0]["volumeMounts"]
+        if each["name"] == "account"
+    ]
+
+    files = str(volume["projected"]["sources"])
+    assert mount["mountPath"] == KUBERNETES_ACCOUNT
+    assert all(f"'path': '{name}'" in files for name in ("token", "ca.crt", "namespace"))
+
+
+def test_secrets_come_from_a_store_outside_where_one_is_named() -> None:
+    rendered = render(changes={"externalSecrets": {"enabled": True, "store": {"name": "vault"}}})
+
+    secrets = rendered.of("ExternalSecret")
+    assert set(secrets) == {"caret", "caret-owner"}
+    for secret in secrets.values():
+        assert secret["spec"]["secretStoreRef"]["name"] == "vault"
+    assert not rendered.of("Secret")
+
+
+REFUSED: dict[str, tuple[Document, str]] = {
+    "no host": ({"gateway": {"host": ""}}, "gateway.host"),
+    "no time to end": ({"gateway": {"terminationGraceS": 30}}, "gateway.terminationGraceS"),
+    "no pool of a tier": (
+        {"pools": {"quality": {"tenants": ["acme"]}}},
+        "none for the tier quality",
+    ),
+    "two of a tier": ({"pools": {"quality": {"tier": "fast"}}}, "both shared pools"),
+    "fewer at most than at least": ({"pools": {"fast": {"maxReplicas": 0}}}, "maxReplicas"),
+    "a flag that leaks": (
+        {"pools": {"fast": {"args": ["--enable-log-requests"]}}},
+        "pools.fast.args",
+    ),
+    "a connector that leaks": (
+        {"pools": {"fast": {"kvTier": {"connector": "LMCacheConnectorV1"}}}},
+        "kvTier",
+    ),
+    "an API that nobody may reach": (
+        {"pools": {"fast": {"source": "kubernetes"}}},
+        "network.kubernetesApi.to",
+    ),
+    "a relay that leads nowhere": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
+    "a prober that leads nowhere": ({"prober": {"enabled": True}}, "prober.to"),
+    "everybody": ({"network": {"ingress": []}}, "ingress"),
+    "what nobody knows": ({"gatewayy": {}}, "gatewayy"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_values_that_contradict_each_other_are_refused_by_name(what: str) -> None:
+    changes, named = REFUSED[what]
+
+    with pytest.raises(helm_python.HelmError) as refused:
+        render(changes=changes)
+
+    assert named in str(refused.value)
+
+
+def _kind(rendered: Rendered, prefix: str) -> list[Document]:
+    return [each for each in rendered.documents if each["kind"].startswith(prefix)]

@@ -1,0 +1,84 @@
+"""Backs up, loses all, restores."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connections
+
+from caret.foundation.postgres.tenant_scope import tenant
+from caret.local.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.postgres_cluster import programs_of
+from tenants.models import (
+    TelemetryObject,
+)
+from tenants.privacy.content_capture import object_store
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.queries import open_sealed
+from tests.fixtures.companies import Company
+from tests.stack.services import Services
+
+
+def back_up(files: tuple[Path, Path]) -> None:
+    call_command("backup", data=files[0], keys=files[1], stdout=StringIO())
+
+
+@contextmanager
+def lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty database in place of ours, which both roles know."""
+    name = f"restored_{secrets.token_hex(4)}"
+    host, password = services.paths.sockets, password_of(services.paths, SUPERUSER)
+    admin = psycopg.connect(
+        host=str(host), dbname=DATABASE, user=SUPERUSER, password=password, autocommit=True
+    )
+    admin.execute(f"CREATE DATABASE {name} OWNER caret_owner".encode())
+    address = f"postgresql://{SUPERUSER}:{password}@/{name}?host={quote(str(host), safe='')}"
+    monkeypatch.setenv("CARET_BACKUP_DATABASE_URL", address)
+    monkeypatch.setenv("PATH", f"{programs_of(services.paths)}:{os.environ['PATH']}")
+    connection = connections["default"]
+    connection.close()
+    connection.settings_dict["NAME"] = name
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = DATABASE
+        held_keys_forget()
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        admin.close()
+
+
+def held_keys_forget() -> None:
+    held_keys._keys.clear()
+
+
+def restore(files: tuple[Path, Path | None]) -> str:
+    held_keys_forget()
+    told = StringIO()
+    call_command("restore", data=files[0], keys=files[1], stdout=told)
+    return told.getvalue()
+
+
+def destroy_again() -> str:
+    told = StringIO()
+    call_command("destroy_again", stdout=told)
+    return told.getvalue()
+
+
+def opened(company: Company) -> list[bytes]:
+    with tenant(company.tenant_id):
+        ids = list(TelemetryObject.objects.order_by("id").values_list("id", flat=True))
+    tenant_id = company.tenant_id
+    return [
+        open_sealed(
+            tenant_id, place=object_store.place(each), sealed=object_store.get(tenant_id, each)
+        )
+        for each in ids
+    ]

@@ -1,0 +1,125 @@
+"""A company that lets its users agree to all, and what gateways send of them."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.management import call_command
+from django.utils import timezone
+
+from caret.contracts.captured_content import (
+    CONTENT,
+    MAX_QUEUED,
+    STREAM_MS,
+    Batch,
+    Item,
+    KeptCompletion,
+    TelemetrySealer,
+)
+from caret.contracts.policy import Mode
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
+from caret.contracts.usage import Finish
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import new_request_id
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.redis_connection import connect
+from tenants.models import TelemetryErasure, TelemetryObject
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS
+from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.content_capture import erasure
+from tenants.privacy.content_capture.ingestion import Ingested, ingest
+from tests.fixtures.companies import ACME, Company, Person, make_company
+
+YES: Final = Consent(telemetry=True, training=False)
+BOTH: Final = Consent(telemetry=True, training=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Willing:
+    company: Company
+
+    def agree(self, person: Person, consent: Consent = YES) -> None:
+        choice = Choice(consent, frozenset(USER_WORDINGS.values()))
+        set_consent(actor=person.actor, choice=choice, now=timezone.now())
+
+    def change_policy(self, **changes: Any) -> None:
+        held = find_policy(tenant_id=self.company.tenant_id).policy
+        set_policy(
+            actor=self.company.platform,
+            document=write_policy(held) | changes,
+            reason="a test",
+            now=timezone.now(),
+        )
+
+    def allow(self, *, retention_days: int = 30, training: bool = True) -> None:
+        values = {"wording": TENANT_WORDING, "retention_days": retention_days, "training": training}
+        self.change_policy(telemetry=values)
+
+    def send(self, *items: Item) -> None:
+        sealed = TelemetrySealer(settings.ROOT_SECRET).seal(self.company.tenant_id, Batch(items))
+        connect().eval(ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED))
+
+    def keep(self, person: Person, *prefixes: str) -> Ingested:
+        self.send(*(completion(person, prefix) for prefix in prefixes))
+        return work()
+
+    @property
+    def objects(self) -> list[TelemetryObject]:
+        with tenant(self.company.tenant_id):
+            return list(TelemetryObject.objects.order_by("id"))
+
+    @property
+    def erasures(self) -> list[TelemetryErasure]:
+        with tenant(self.company.tenant_id):
+            return list(TelemetryErasure.objects.order_by("id"))
+
+
+def work() -> Ingested:
+    return ingest(connect(), TelemetrySealer(settings.ROOT_SECRET), now=timezone.now())
+
+
+def completion(person: Person, prefix: str) -> KeptCompletion:
+    return KeptCompletion(
+        request_id=new_request_id(),
+        user_id=person.user_id,
+        occurred_at_ms=to_unix_ms(timezone.now()),
+        mode=Mode.INLINE,
+        language="python",
+        repository="shop",
+        path="planted-path.py",
+        prefix=prefix,
+        suffix="",
+        chat=(),
+        completion="planted completion",
+        finish=Finish.STOP,
+    )
+
+
+def make_willing(name: str) -> Willing:
+    willing = Willing(make_company(name, ACME))
+    willing.allow()
+    return willing
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def sweep(*, days: float = 0.0) -> None:
+    erasure.sweep(now=timezone.now() + timedelta(days=days))
+
+
+def training(company: Willing, tmp_path: Path) -> list[str]:
+    """The prefixes of what is exported."""
+    out = tmp_path / "out.ndjson"
+    out.unlink(missing_ok=True)
+    call_command("export_training", company.company.slug, "--out", str(out), stdout=StringIO())
+    return [json.loads(line)["prefix"] for line in out.read_text().splitlines()]

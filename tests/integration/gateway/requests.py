@@ -1,0 +1,21 @@
+"""Small completions of a site, and who answered them."""
+
+from typing import Final
+
+from tests.functional.gateway.gateway_stack import Frame, Site, ask
+
+_PATHS: Final = [f"src/module_{number}.py" for number in range(12)]
+
+
+def small_frame(site: Site, **fields: object) -> Frame:
+    frame = {"type": "complete", "id": site.new_id(), "mode": "fim", "prefix": "a = "}
+    return {**frame, "suffix": "\n", "max_tokens": 2, **fields}
+
+
+async def replicas_asked(site: Site) -> set[str]:
+    """Those that answer for files of all sorts."""
+    found = set()
+    async with site.stream() as stream:
+        for path in _PATHS:
+            found.add((await ask(stream, small_frame(site, path=path)))[1]["meta"]["replica"])
+    return found

@@ -1,0 +1,117 @@
+"""A real gateway at two engines that hang up in mid-stream: what one loses, the other goes on with,
+and what nobody goes on with ends as what became too long."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from tokenizers import Tokenizer
+
+from tests.benchmarks.installation import own_home
+from tests.fakes.continuation_engine import WritingEngine, writing_engine
+from tests.fakes.gateway import WEIGHTS
+from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
+from tests.integration.gateway.sample_requests import ASKS, Ask
+
+TEXT = "total = 0\nfor item in items:\n    total += item.price * item.count\nprint(total)\n"
+TORN_AFTER = 5  # tokens
+FRAME: Frame = {"mode": "fim", "prefix": "items = read()\n", "suffix": "\n", "max_tokens": 16}
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[tuple[WritingEngine, WritingEngine]]:
+    tokenizer = Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
+    token_ids = tokenizer.encode(TEXT, add_special_tokens=False).ids
+    ends = [len(tokenizer.decode(token_ids[:n])) for n in range(len(token_ids) + 1)]
+    texts = [TEXT[start:end] for start, end in pairwise(ends)]
+    one, two = (WritingEngine(token_ids, texts, host=f"127.0.0.{n}") for n in (1, 2))
+    with writing_engine(one), writing_engine(two):
+        yield one, two
+
+
+@pytest.fixture(scope="module")
+def site(engines: tuple[WritingEngine, WritingEngine]) -> Iterator[Site]:
+    with own_home() as home:
+        replicas = [{"url": engine.url} for engine in engines]
+        with own_site(home, engines[0].url, replicas=replicas) as made:
+            yield made
+
+
+@pytest.fixture(autouse=True)
+def _whole(engines: tuple[WritingEngine, WritingEngine]) -> None:
+    for engine in engines:
+        engine.tears_after = None
+        engine.asked.clear()
+
+
+async def test_what_one_engine_loses_the_other_goes_on_with(
+    site: Site, engines: tuple[WritingEngine, WritingEngine]
+) -> None:
+    whole, unbroken = await _ask(site)
+    (first,) = [engine for engine in engines if engine.asked]
+    (second,) = [engine for engine in engines if engine is not first]
+    first.tears_after = TORN_AFTER
+
+    text, done = await _ask(site)
+
+    assert (text, done["finish"], done["meta"]["cut_reason"]) == (whole, "length", "")
+    assert done["meta"]["replica"] == second.url.removeprefix("http://")
+    (asked,) = second.asked
+    assert asked["prompt"] == [*first.asked[0]["prompt"], *first.token_ids[:TORN_AFTER]]
+    assert asked["cache_salt"] == first.asked[0]["cache_salt"]
+    record = await site.record_of(done["meta"]["request_id"])
+    assert (record.prompt_tokens, record.generated_tokens) == (
+        unbroken["meta"]["prompt_tokens"],
+        FRAME["max_tokens"],
+    )
+    assert record.cached_tokens == record.prompt_tokens
+
+
+async def test_what_both_lose_ends_where_it_is(
+    site: Site, engines: tuple[WritingEngine, WritingEngine]
+) -> None:
+    too_long, _ = await _ask(site, max_tokens=2 * TORN_AFTER)
+    for engine in engines:
+        engine.tears_after = TORN_AFTER
+
+    text, done = await _ask(site)
+
+    assert text == too_long
+    assert (done["finish"], done["meta"]["cut_reason"]) == ("length", "engine_lost")
+    record = await site.record_of(done["meta"]["request_id"])
+    assert (record.generated_tokens, record.error_code) == (2 * TORN_AFTER, "")
+
+
+@pytest.mark.parametrize("name", ASKS)
+async def test_no_protocols_client_is_shown_an_error(
+    site: Site, engines: tuple[WritingEngine, WritingEngine], name: str
+) -> None:
+    ask_it: Ask = ASKS[name]
+    for engine in engines:
+        engine.tears_after = TORN_AFTER
+
+    async with site.http() as session, session.post(ask_it.path, json=ask_it.of(16)) as response:
+        text = await response.text()
+
+    assert response.status == 200, text
+    assert "error" not in text
+    assert "items" in text or "otal" in text
+
+
+async def test_another_tenants_stream_is_its_own(
+    site: Site, engines: tuple[WritingEngine, WritingEngine]
+) -> None:
+    for engine in engines:
+        engine.tears_after = TORN_AFTER
+
+    await _ask(site, key=site.acme)
+    ours = {body["cache_salt"] for engine in engines for body in engine.asked}
+    await _ask(site, key=site.globex)
+    theirs = {body["cache_salt"] for engine in engines for body in engine.asked} - ours
+
+    assert (len(ours), len(theirs)) == (1, 1)
+
+
+async def _ask(site: Site, *, key: str | None = None, **fields: int) -> tuple[str, Frame]:
+    async with site.stream(key) as stream:
+        return await ask(stream, {**FRAME, **fields, "path": "a.py", "id": site.new_id()})

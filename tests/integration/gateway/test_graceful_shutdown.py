@@ -1,0 +1,121 @@
+"""A real gateway that is told to end while completions run: none is cut that ends in time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from http import HTTPStatus
+
+import aiohttp
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from caret.client.websocket_client import Stream
+from caret.contracts.usage import CompletionRecord
+from caret.foundation.ids import RequestId
+from caret.foundation.web.connection_draining import SERVICE_RESTART
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.gateway_stack import Frame, Site, own_site, until
+
+DRAIN_S = 2
+NUM_TOKENS = 300  # the fake engine takes less than a second for them
+
+
+@pytest.fixture(scope="module")
+def whole_site(fake_engine_url: str) -> Iterator[Site]:
+    with own_home() as home:
+        home.environment["CARET_DRAIN_S"] = str(DRAIN_S)
+        with own_site(home, fake_engine_url) as made:
+            yield made
+
+
+@pytest.fixture
+async def leaving(whole_site: Site) -> AsyncIterator[Site]:
+    yield whole_site
+    await asyncio.to_thread(whole_site.gateway.child.stop)
+    await asyncio.to_thread(whole_site.launch_gateway)
+
+
+def _frame(site: Site, *, max_tokens: int) -> Frame:
+    frame = {"type": "complete", "id": site.new_id(), "mode": "fim", "prefix": "a = "}
+    return frame | {"suffix": "\n", "max_tokens": max_tokens}
+
+
+async def test_a_completion_under_way_ends_and_then_the_editor_is_told_to_connect_again(
+    leaving: Site,
+) -> None:
+    async with leaving.raw() as socket:
+        stream = Stream(socket)
+        frame = _frame(leaving, max_tokens=NUM_TOKENS)
+        await stream.send(frame)
+        first = await stream.receive()
+        leaving.gateway.child.ask_to_stop()
+        answers = [first]
+        while answers[-1]["type"] != "done":
+            answers.append(await stream.receive())
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+        code = socket.close_code
+    await asyncio.to_thread(leaving.gateway.child.stop)
+    record = await leaving.record_of(answers[-1]["meta"]["request_id"])
+
+    assert answers[-1]["meta"]["generated_tokens"] == NUM_TOKENS
+    assert code == SERVICE_RESTART
+    assert record.generated_tokens == NUM_TOKENS
+
+
+async def test_who_has_nothing_under_way_is_told_at_once(leaving: Site) -> None:
+    async with leaving.raw() as socket:
+        leaving.gateway.child.ask_to_stop()
+        async with asyncio.timeout(DRAIN_S / 2):
+            await socket.wait_closed()
+
+        assert socket.close_code == SERVICE_RESTART
+
+
+async def test_a_stream_over_http_ends_too(leaving: Site) -> None:
+    body = {"prompt": "a = ", "suffix": "\n", "max_tokens": NUM_TOKENS, "stream": True}
+    async with leaving.http() as session, session.post("/v1/completions", json=body) as response:
+        first = await response.content.readline()
+        leaving.gateway.child.ask_to_stop()
+        rest = await response.content.read()
+
+    assert response.status == HTTPStatus.OK
+    assert first.startswith(b"data: ")
+    assert rest.rstrip().endswith(b"data: [DONE]")
+
+
+async def test_what_lasts_longer_is_cut_and_still_recorded(
+    leaving: Site, fake_engine_url: str
+) -> None:
+    before = _completions(leaving).keys()
+    async with aiohttp.ClientSession(fake_engine_url) as engine:
+        (await engine.get("/fault/a%20stall")).close()
+        try:
+            async with leaving.raw() as socket:
+                stream = Stream(socket)
+                await stream.send(_frame(leaving, max_tokens=NUM_TOKENS))
+                await _until_asked(engine)
+                leaving.gateway.child.ask_to_stop()
+                async with asyncio.timeout(DRAIN_S + 2):
+                    await socket.wait_closed()
+                code = socket.close_code
+        finally:
+            (await engine.get("/fault/none")).close()
+    await asyncio.to_thread(leaving.gateway.child.stop)
+    recorded = _completions(leaving)
+
+    assert code == SERVICE_RESTART
+    assert [recorded[each].finish for each in recorded.keys() - before] == ["cancelled"]
+
+
+def _completions(site: Site) -> dict[RequestId, CompletionRecord]:
+    """By request: what is not ingested yet comes again with the next gateway."""
+    found = [each for each in site.records() if isinstance(each, CompletionRecord)]
+    return {each.request_id: each for each in found}
+
+
+async def _until_asked(engine: aiohttp.ClientSession) -> None:
+    async def is_asked() -> bool:
+        async with engine.get("/streams") as response:
+            return await response.text() != "0"
+
+    assert await until(is_asked)

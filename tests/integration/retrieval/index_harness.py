@@ -1,0 +1,130 @@
+"""A tenant's index as a gateway uses it, with a worker that works when it is told."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils import timezone
+
+from caret.contracts.retrieval import (
+    FILES,
+    MAX_FILES_QUEUED,
+    QUESTIONS,
+    STREAM_MS,
+    Found,
+    FoundSnippet,
+    Question,
+    Scope,
+    Sealer,
+    SentFile,
+    answers_key,
+)
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
+from caret.foundation.clock import SystemClock
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.redis_connection import connect
+from tenants.models import RetrievalChunk
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
+from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
+from tenants.privacy.retrieval_index.worker import Desk, Served, serve
+from tests.fakes.embeddings import MODEL, FakeEmbeddings
+from tests.fixtures.companies import Company, make_company
+
+SHOP: Final = Scope(holder="", repository="shop")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    company: Company
+    desk: Desk
+
+    def send(self, path: str, text: str, *, scope: Scope = SHOP) -> None:
+        add(FILES, self.seal(SentFile(scope=scope, path=path, text=text)))
+
+    def keep(self, path: str, text: str, *, scope: Scope = SHOP) -> None:
+        self.send(path, text, scope=scope)
+        self.work()
+
+    def ask(self, text: str, *, path: str = "now.py", scope: Scope = SHOP) -> list[FoundSnippet]:
+        """What was found, once the worker has worked."""
+        (found,) = self.ask_and_take(text, path=path, scope=scope)
+        return list(found.snippets)
+
+    def ask_and_take(self, text: str, *, path: str = "now.py", scope: Scope = SHOP) -> list[Found]:
+        """All answers that the gateway gets."""
+        question = Question(
+            question_id=secrets.token_hex(4),
+            gateway=secrets.token_hex(16),
+            scope=scope,
+            path=path,
+            text=text,
+        )
+        add(QUESTIONS, self.seal(question))
+        self.work()
+        answers = self.answers(question.gateway)
+        assert {each.question_id for each in answers} <= {question.question_id}
+        return answers
+
+    def work(self) -> Served:
+        return serve(self.desk, max_run_s=60.0)
+
+    def seal(self, message: SentFile | Question) -> bytes:
+        return Sealer(settings.ROOT_SECRET).seal(self.company.tenant_id, message)
+
+    def answers(self, gateway: str) -> list[Found]:
+        sealer = Sealer(settings.ROOT_SECRET)
+        taken: Any = connect().lpop(answers_key(gateway), 100) or []
+        opened = [sealer.open(data, Found) for data in taken]
+        assert {tenant_id for tenant_id, _ in opened} <= {self.company.tenant_id}
+        return [found for _, found in opened]
+
+    def change_policy(self, **changes: Any) -> None:
+        held = find_policy(tenant_id=self.company.tenant_id).policy
+        set_policy(
+            actor=self.company.platform,
+            document=write_policy(held) | changes,
+            reason="a test",
+            now=timezone.now(),
+        )
+
+    def paths(self) -> set[str]:
+        """Of all that is kept of this company, whoever holds it."""
+        tenant_id = self.company.tenant_id
+        with tenant(tenant_id):
+            rows = list(RetrievalChunk.objects.values_list("id", "holder", "sealed_name"))
+        names = (
+            Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder).open_name(
+                row_id, bytes(name)
+            )
+            for row_id, holder, name in rows
+        )
+        return {path for _, path in names}
+
+
+def add(stream: str, sealed: bytes) -> None:
+    limits = (str(STREAM_MS), str(MAX_FILES_QUEUED))
+    connect().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
+
+
+def make_library(name: str, embeddings: FakeEmbeddings) -> Library:
+    """Of a company that lets the repository `shop` be indexed."""
+    desk = Desk(
+        streams=RetrievalStreams(connect()),
+        sealer=Sealer(settings.ROOT_SECRET),
+        embedder=EmbeddingEngine(embeddings.url, model=MODEL),
+        clock=SystemClock(),
+    )
+    library = Library(make_company(name, {}), desk)
+    library.change_policy(retrieval=["shop"])
+    return library
+
+
+def code(*words: str) -> str:
+    """A definition of twelve lines about `words`."""
+    lines = "".join(f"    {word}_{n} = {word}\n" for n in range(12) for word in words[:1])
+    return f"def {'_'.join(words)}():\n{lines}    return {' + '.join(words)}\n"

@@ -1,0 +1,233 @@
+"""Nobody finds what is another's, and nothing of it can be read where it lies."""
+
+import secrets
+import time
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+from django.db import DatabaseError, connection
+from structlog.testing import capture_logs
+
+from caret.contracts.retrieval import (
+    FILES,
+    MAX_AGE_S,
+    QUESTIONS,
+    Question,
+    Scope,
+    SentFile,
+    answers_key,
+)
+from caret.contracts.sealed_message import FIELD, Envelope
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.redis_connection import connect
+from tenants.models import RetrievalChunk
+from tests.fakes.embeddings import embedding_of
+from tests.integration.retrieval.index_harness import SHOP, Library, add, code
+from tests.stack.services import Services
+
+INVOICE = code("invoice", "total")
+ADA = Scope(holder="ada", repository="shop")
+ALICE = Scope(holder="alice", repository="shop")
+
+
+def test_the_neighbour_finds_nothing_of_ours(acme: Library, globex: Library) -> None:
+    acme.keep("invoices.py", INVOICE)
+
+    assert globex.ask("invoice total") == []
+    assert acme.ask("invoice total") != []
+
+
+def test_another_repository_finds_nothing(acme: Library) -> None:
+    acme.change_policy(retrieval=["*"])
+    acme.keep("invoices.py", INVOICE)
+
+    assert acme.ask("invoice total", scope=Scope(holder="", repository="blog")) == []
+
+
+def test_in_strict_isolation_a_colleague_finds_nothing(acme: Library) -> None:
+    acme.change_policy(isolation="strict")
+    acme.keep("invoices.py", INVOICE, scope=ADA)
+
+    assert acme.ask("invoice total", scope=ALICE) == []
+    assert acme.ask_and_take("invoice total", scope=SHOP) == []
+    assert acme.ask("invoice total", scope=ADA) != []
+
+
+@pytest.mark.parametrize("stream", [FILES, QUESTIONS])
+def test_a_message_under_anothers_name_is_dropped(
+    acme: Library, globex: Library, stream: str
+) -> None:
+    acme.keep("invoices.py", INVOICE)
+    gateway = secrets.token_hex(16)
+    message = (
+        SentFile(scope=SHOP, path="planted.py", text=INVOICE)
+        if stream == FILES
+        else Question(
+            question_id="1", gateway=gateway, scope=SHOP, path="a.py", text="invoice total"
+        )
+    )
+    envelope = msgspec.msgpack.decode(globex.seal(message), type=Envelope)
+    forged = msgspec.structs.replace(envelope, tenant_id=acme.company.tenant_id)
+    add(stream, msgspec.msgpack.encode(forged))
+
+    served = acme.work()
+
+    assert served.dropped == {"unreadable: seal": 1}
+    assert acme.paths() == {"invoices.py"}
+    assert connect().llen(answers_key(gateway)) == 0
+
+
+def test_garbage_is_dropped_and_the_rest_goes_on(acme: Library) -> None:
+    add(FILES, b"garbage")
+    connect().xadd(FILES, {"other": b"x"})
+
+    acme.keep("invoices.py", INVOICE)
+
+    assert acme.paths() == {"invoices.py"}
+
+
+def test_a_row_that_was_moved_to_another_tenant_opens_for_nobody(
+    acme: Library, globex: Library
+) -> None:
+    acme.keep("invoices.py", INVOICE)
+    globex.keep("work.py", code("invoice", "other"))
+    with tenant(acme.company.tenant_id):
+        ours = RetrievalChunk.objects.get()
+    with tenant(globex.company.tenant_id):
+        # Whoever can write to their rows puts our sealed text into one of them.
+        RetrievalChunk.objects.update(sealed_name=ours.sealed_name, sealed_text=ours.sealed_text)
+
+    with capture_logs() as logs:
+        found = globex.ask("invoice total")
+
+    assert found == []
+    assert {"retrieval.seal_broken"} <= {entry["event"] for entry in logs}
+
+
+def test_a_row_that_was_given_to_a_colleague_opens_for_nobody(acme: Library) -> None:
+    acme.change_policy(isolation="strict")
+    acme.keep("invoices.py", INVOICE, scope=ADA)
+    acme.keep("work.py", code("invoice", "other"), scope=ALICE)
+    with tenant(acme.company.tenant_id):
+        digest = RetrievalChunk.objects.get(holder="alice").scope_digest
+        RetrievalChunk.objects.filter(holder="ada").update(scope_digest=digest, holder="alice")
+
+    found = acme.ask("invoice total", scope=ALICE)
+
+    assert {each.path for each in found} == {"work.py"}
+
+
+def test_without_a_tenant_the_table_cannot_be_read(acme: Library) -> None:
+    acme.keep("invoices.py", INVOICE)
+
+    with pytest.raises(DatabaseError):
+        RetrievalChunk.objects.count()
+
+
+def test_a_query_without_a_filter_sees_one_tenants_rows(acme: Library, globex: Library) -> None:
+    acme.keep("invoices.py", INVOICE)
+    nearest = "SELECT id FROM tenants_retrieval_chunk ORDER BY embedding <=> %s::vector"
+
+    with tenant(globex.company.tenant_id), connection.cursor() as cursor:
+        cursor.execute(nearest, [str(embedding_of("invoice total"))])
+        assert cursor.fetchall() == []
+
+
+def test_nothing_of_it_lies_in_the_table_in_clear(acme: Library, services: Services) -> None:
+    plants = [f"planted{secrets.token_hex(8)}" for _ in range(3)]
+    repository, path, word = plants
+    acme.change_policy(retrieval=["*"])
+    scope = Scope(holder="", repository=repository)
+
+    acme.keep(f"{path}.py", code(word, "total"), scope=scope)
+
+    columns = _all_columns(services, acme)
+    assert acme.paths() == {f"{path}.py"}
+    assert acme.company.tenant_id.encode() in columns
+    for plant in plants:
+        assert plant.encode() not in columns
+        assert plant.encode().hex().encode() not in columns
+
+
+def test_equal_files_of_two_holders_look_different(acme: Library) -> None:
+    acme.change_policy(isolation="strict")
+    for scope in (ADA, ALICE):
+        acme.keep("invoices.py", INVOICE, scope=scope)
+
+    with tenant(acme.company.tenant_id):
+        ada, alice = RetrievalChunk.objects.order_by("holder")
+    for column in ("scope_digest", "file_digest", "chunk_digest", "sealed_text"):
+        assert getattr(ada, column) != getattr(alice, column)
+
+
+def test_nothing_of_it_lies_in_redis_in_clear_or_for_long(acme: Library) -> None:
+    plant = f"planted{secrets.token_hex(8)}"
+    gateway = secrets.token_hex(16)
+    question = Question(
+        question_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=code(plant)
+    )
+
+    acme.send(f"{plant}.py", code(plant, "total"))
+    add(QUESTIONS, acme.seal(question))
+    sent = _all_of_redis()
+    waits = [connect().pttl(name) for name in (FILES, QUESTIONS)]
+    acme.work()
+    answered = _all_of_redis()
+
+    assert acme.company.tenant_id.encode() in sent  # the envelope's, in clear
+    assert plant.encode() not in sent + answered
+    assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in waits)
+    assert 0 < connect().pttl(answers_key(gateway)) <= MAX_AGE_S * 1_000
+    assert connect().xlen(FILES) == connect().xlen(QUESTIONS) == 0
+
+
+def test_what_nobody_takes_is_trimmed(acme: Library) -> None:
+    old = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
+    connect().xadd(FILES, {FIELD: b"old"}, id=old)
+
+    acme.send("invoices.py", INVOICE)
+
+    entries: Any = connect().xrange(FILES)
+    assert len(entries) == 1
+    assert entries[0][0] != old.encode()
+
+
+def test_nothing_of_it_is_logged(acme: Library, services: Services) -> None:
+    plant = f"planted{secrets.token_hex(8)}"
+    acme.change_policy(retrieval=["*"])
+    scope = Scope(holder="", repository=plant)
+
+    with capture_logs() as logs:
+        acme.keep(f"{plant}.py", code(plant, "total"), scope=scope)
+        acme.ask(f"{plant} total", scope=scope)
+        acme.change_policy(retrieval=[])
+
+    files = b"".join(file.read_bytes() for file in services.paths.logs.glob("*.log"))
+    assert {entry["event"] for entry in logs} >= {"retrieval.served", "retrieval.erased"}
+    assert plant not in str(logs)
+    assert plant.encode() not in files
+
+
+def _all_of_redis() -> bytes:
+    names: Any = list(connect().scan_iter())
+    dumps: list[Any] = [connect().dump(name) for name in names]
+    return b"".join([*names, *(dump or b"" for dump in dumps)])
+
+
+def _all_columns(services: Services, library: Library) -> bytes:
+    """Each column of each row, in Postgres' own binary form."""
+    with psycopg.connect(services.database_url) as session:
+        session.execute("SELECT set_config('caret.tenant', %s, true)", [library.company.tenant_id])
+        cursor = session.cursor(binary=True)
+        cursor.execute("SELECT * FROM tenants_retrieval_chunk")
+        rows = cursor.fetchall()
+    assert rows
+    return b"|".join(_bytes(value) for row in rows for value in row)
+
+
+def _bytes(value: object) -> bytes:
+    if isinstance(value, bytes | memoryview):
+        return bytes(value)
+    return str(value).encode()

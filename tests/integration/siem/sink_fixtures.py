@@ -1,0 +1,42 @@
+"""Sinks that a company has, and entries for them."""
+
+import secrets
+from datetime import UTC, datetime
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
+from tenants.security.audit.operations import record_change
+from tests.fakes.siem_servers import Hook, Syslog
+from tests.fixtures.companies import Company
+
+
+def attach(company: Company, hook: Hook, *, from_sequence: int | None = 1) -> SinkView:
+    new = NewSink(name=secrets.token_hex(4), address=hook.url, from_sequence=from_sequence)
+    created = create_sink(actor=company.administrator.actor, new=new, now=datetime.now(UTC))
+    assert created.secret is not None
+    hook.secret = created.secret
+    return created.sink
+
+
+def attach_syslog(company: Company, syslog: Syslog, *, scheme: str = "syslog+tcp") -> None:
+    address = f"{scheme}://127.0.0.1:{syslog.port}"
+    new = NewSink(name="logs", address=address, from_sequence=1)
+    create_sink(actor=company.administrator.actor, new=new, now=datetime.now(UTC))
+
+
+def add(company: Company, count: int = 1) -> None:
+    with tenant(company.tenant_id):
+        for _ in range(count):
+            record_change(
+                actor=company.platform,
+                action="test.done",
+                target="t",
+                change=(None, {"name": "Zoë"}),
+                now=datetime.now(UTC),
+            )
+
+
+def state(company: Company) -> SinkView:
+    (sink,) = list_sinks(actor=company.platform, limit=10, cursor=None).rows
+    return sink

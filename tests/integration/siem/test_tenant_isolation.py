@@ -1,0 +1,84 @@
+"""Sinks lead nowhere that a tenant has no business, and tell nothing."""
+
+from ipaddress import ip_network
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.compliance.audit_sinks.delivery_worker import push_due
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.models import AuditSink
+from tests.fakes.siem_servers import Hook, Syslog, webhook
+from tests.fixtures.companies import Company, make_company
+from tests.integration.siem.clock import Clock
+from tests.integration.siem.sink_fixtures import add, attach, state
+
+
+def test_a_tenants_entries_go_to_its_own_sinks_only(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    neighbour = make_company("neighbour", {})
+    add(neighbour, 3)
+
+    push_due(clock=clock)
+
+    assert {payload["data"]["tenant_id"] for payload in hook.got} == {company.tenant_id}
+
+
+def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> None:
+    with webhook() as inner:
+        attach(company, hook)
+        hook.statuses, hook.headers = [307], {"Location": inner.url}
+
+        push_due(clock=clock)
+
+        assert inner.num_asked == 0
+    assert state(company).last_error == "It answered with the status 307."
+
+
+def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
+    company: Company, hook: Hook, clock: Clock, settings: Any
+) -> None:
+    """`localhost` stands for whatever name an attacker has in his own DNS."""
+    address = hook.url.replace("http://127.0.0.1", "https://localhost")
+    new = NewSink(name="x", address=address, from_sequence=1)
+    settings.PRIVATE_TARGETS = []
+    create_sink(actor=company.administrator.actor, new=new, now=clock())
+
+    push_due(clock=clock)
+
+    assert hook.num_asked == 0
+    assert state(company).last_error.startswith("Its address is neither public")
+
+
+def test_networks_that_the_operator_takes_back_are_connected_to_no_more(
+    company: Company, hook: Hook, syslog: Syslog, clock: Clock, settings: Any
+) -> None:
+    attach(company, hook)
+    settings.PRIVATE_TARGETS = [ip_network("10.20.0.0/16")]
+
+    push_due(clock=clock)
+
+    assert hook.num_asked == 0
+    assert state(company).last_error
+
+
+def test_nothing_secret_is_in_the_log_or_the_row(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    hook.statuses = [500]
+
+    with capture_logs() as logs:
+        push_due(clock=clock)
+
+    with tenant(company.tenant_id):
+        row = str(AuditSink.objects.values().get())
+    for text in (str(logs), row):
+        assert "planted-path" not in text
+        assert hook.secret not in text
+        assert hook.secret.removeprefix("whsec_") not in text
+    ours = [log for log in logs if log["tenant_id"] == company.tenant_id]
+    assert [log["event"] for log in ours] == ["audit.push_failed"]

@@ -1,0 +1,75 @@
+"""Processes that could open nothing of what is stored do not start."""
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.startup_check import check_root_keys, require_root_keys
+from tests.fixtures.companies import make_company
+from tests.stack.services import Services
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMANDS = [
+    [sys.executable, "manage.py", "console"],
+    [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--pool", "solo"],
+    [sys.executable, "manage.py", "check", "--database", "default"],
+]
+
+
+@pytest.fixture(autouse=True)
+def _something_is_sealed() -> None:
+    company = make_company("acme", {})
+    place = Place(table="telemetry", column="content", row="7")
+    seal_for(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
+
+
+def test_with_the_root_key_nothing_is_wrong() -> None:
+    require_root_keys()
+
+    assert check_root_keys(databases=["default"]) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_with_another_root_key_a_process_refuses(
+    services: Services, tmp_path: Path, command: list[str]
+) -> None:
+    file = tmp_path / "root"
+    file.write_text(secret := secrets.token_hex(32))
+
+    done = start(command, services, CARET_ROOT_KEYS=f"file:{file}")
+
+    assert done.returncode != 0
+    assert "Tenants' keys are wrapped by a root key that cannot be used" in done.stderr
+    assert secret not in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["file:/no/such/file", "vault:x"])
+def test_without_the_root_key_a_process_refuses(
+    services: Services, command: list[str], name: str
+) -> None:
+    done = start(command, services, CARET_ROOT_KEYS=name)
+
+    assert done.returncode != 0
+    assert "The root key cannot be used: CARET_ROOT_KEYS" in done.stderr
+
+
+def start(
+    command: list[str], services: Services, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    surroundings = {
+        **os.environ,
+        **services.mark,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+        **environment,
+    }
+    return subprocess.run(
+        command, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=60, check=False
+    )

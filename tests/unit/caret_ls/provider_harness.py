@@ -1,0 +1,142 @@
+"""An assistant with a gateway that says what a test wants, when it wants."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from caret_ls.completion_client import MAX_ANSWER_S, Asking, Learning
+from caret_ls.completion_provider import Assistant, Knowledge, Offer, Wish
+from caret_ls.debounce import Pace
+from caret_ls.frames import Frame, Surroundings
+from caret_ls.gateway_connection import Ended
+from caret_ls.outcome_tracker import Outcome, Outcomes
+from caret_ls.policy_cache import Policies
+from caret_ls.settings import Settings
+from caret_ls.status_board import Status, StatusBoard
+from caret_ls.suggestion_cache import Cache
+from caret_ls.text_document import Position, units_of
+from caret_ls.workspace import Chosen, Files
+from tests.fakes.polling import until
+
+URI = "file:///nowhere/a.py"
+
+
+class TurnedClock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+        self.slept_s = 0.0  # while the machine sleeps, the wall clock alone runs
+
+    def wall_s(self) -> float:
+        return 1_750_000_000.0 + self.now_s + self.slept_s
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+@dataclass
+class FakeGateway:
+    """Asked by `asking`, as the link is. A request waits for the answers that a test puts in."""
+
+    asked: list[Frame] = field(default_factory=list)
+    taken_back: list[str] = field(default_factory=list)
+    answers: dict[str, asyncio.Queue[Frame | Ended]] = field(default_factory=dict)
+    ready: list[list[Frame | Ended]] = field(default_factory=list)  # for the next requests
+
+    def tell(self, _frame: Frame) -> bool:
+        return True
+
+    @asynccontextmanager
+    async def asking(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
+        self.asked.append(frame)
+        queue = self.answers.setdefault(frame["id"], asyncio.Queue())
+        for answer in self.ready.pop(0) if self.ready else []:
+            queue.put_nowait(answer)
+        is_over = False
+
+        async def read() -> AsyncIterator[Frame]:
+            nonlocal is_over
+            while True:
+                answer = await queue.get()
+                is_over = isinstance(answer, Ended) or answer["type"] == "done"
+                if isinstance(answer, Ended):
+                    raise answer
+                yield answer
+
+        try:
+            yield read()
+        finally:
+            if not is_over:
+                self.taken_back.append(frame["id"])
+
+    def says(self, id: str, *texts: str, finish: str | None = "stop") -> None:
+        """None: it goes on."""
+        for answer in said(*texts, finish=finish):
+            self.answers[id].put_nowait(answer)
+
+
+def said(*texts: str, finish: str | None = "stop") -> list[Frame | Ended]:
+    deltas: list[Frame | Ended] = [{"type": "delta", "text": text} for text in texts]
+    return deltas if finish is None else [*deltas, {"type": "done", "finish": finish}]
+
+
+class Desk:
+    """One file, `URI`; the cursor is where `|` is."""
+
+    def __init__(self, *, max_answer_s: float = MAX_ANSWER_S, **settings: Any) -> None:
+        self.clock = TurnedClock()
+        self.gateway = FakeGateway()
+        self.statuses: list[Status] = []
+        self.told: list[Outcome] = []
+        self.board = StatusBoard(self.statuses.append)
+        self.board.set(is_connected=True)
+        self.pace, self.cache = Pace(), Cache()
+        self.policies = Policies(lambda _: True)
+        self.files = Files(lambda _: None)
+        self.outcomes = Outcomes(self.told.append)
+        numbers = count(1)
+        self.asking = Asking(
+            self.gateway,
+            Learning(self.cache, self.pace, self.policies, self.board, self.clock),
+            around=lambda _: Surroundings(),
+            new_id=lambda: str(next(numbers)),
+            max_answer_s=max_answer_s,
+        )
+        knowledge = Knowledge(
+            self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, self.clock
+        )
+        values = {"prefetch": False} | settings
+        self.assistant = Assistant(knowledge, self.asking, Settings(**values))
+        self.at = Position(0, 0)
+
+    def open(self, text: str, *, language: str = "python", uri: str = URI) -> None:
+        prefix, _, suffix = text.partition("|")
+        self.files.open(uri, language, prefix + suffix)
+        self.at = _position(prefix)
+
+    def type(self, text: str) -> None:
+        """By hand, at the cursor, each key 300 ms after the other."""
+        file = self.files.get(URI)
+        assert file is not None
+        for character in text:
+            self.clock.now_s += 0.3
+            edit = file.change(self.at, self.at, character)
+            self.outcomes.change(URI, edit, self.clock.now_s)
+            self.at = Position(self.at.line, self.at.units + units_of(character))
+
+    def asks(
+        self, *, is_invoked: bool = False, chosen: Chosen | None = None
+    ) -> "asyncio.Task[Offer | None]":
+        wish = Wish(self.at, is_invoked, chosen)
+        return asyncio.create_task(self.assistant.suggest(URI, wish))
+
+    async def is_asked(self, number: int) -> Frame:
+        """The gateway's `number`-th request, once it is there."""
+        await until(lambda: len(self.gateway.asked) >= number)
+        return self.gateway.asked[number - 1]
+
+
+def _position(prefix: str) -> Position:
+    return Position(prefix.count("\n"), units_of(prefix.rpartition("\n")[2]))

@@ -1,0 +1,68 @@
+"""What clients are told of a spent budget: nothing to show in editors, an error in chats."""
+
+import json
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.contracts.pricing import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
+from caret.contracts.usage import Finish
+from inference.pipeline import complete
+from tests.fakes.client import FakeClient
+from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.http_gateway import ask
+from tests.fakes.requests import make_arrival
+from tests.fakes.tenants import make_credential, make_snapshot
+
+PRICES = TokenPrices(0, dict.fromkeys(Tier, TierPrices(1_000_000, 1_000_000, 1_000_000)))
+SPENT = Spending((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
+
+
+@pytest.fixture
+def gateway() -> FakeGateway:
+    gateway = FakeGateway()
+    gateway.authority.replace(make_snapshot(make_credential(KEY), version=2, spending=SPENT))
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "a"}),
+        ("/v1/completions", {"segments": {"prefix": "a"}}),
+        ("/v1/fim/completions", {"prompt": "a"}),
+        ("/infill", {"input_prefix": "a"}),
+        ("/api/generate", {"prompt": "a", "stream": False}),
+    ],
+)
+async def test_an_editors_plugin_gets_an_ordinary_empty_completion(
+    gateway: FakeGateway, path: str, body: dict[str, Any]
+) -> None:
+    server = await ask(gateway, path, body)
+
+    text = server.body.decode()
+    assert server.status == 200
+    assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
+    assert [each.finish for each in gateway.journal.completions] == [Finish.BUDGET]
+
+
+async def test_who_chats_is_told_why(gateway: FakeGateway) -> None:
+    chat = {"messages": [{"role": "user", "content": "a"}]}
+
+    server = await ask(gateway, "/v1/chat/completions", chat)
+
+    assert server.status == 402
+    assert json.loads(server.body)["error"]["code"] == "budget"
+
+
+async def test_the_streams_end_says_budget_and_the_engine_was_not_asked(
+    gateway: FakeGateway,
+) -> None:
+    client = FakeClient()
+
+    await complete(gateway.plane, make_arrival(key_text=KEY.text), client)
+
+    (record,) = gateway.journal.completions
+    assert (record.finish, record.error_code, record.generated_tokens) == (Finish.BUDGET, "", 0)
+    assert (client.texts, client.ends) == ([], ["done"])

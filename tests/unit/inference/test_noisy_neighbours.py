@@ -1,0 +1,187 @@
+"""What one tenant, key or request cannot do to the others."""
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+from redis.asyncio import Redis
+from tokenizers import Tokenizer
+
+from caret.contracts.api_key import KeyKind, generate_key
+from caret.contracts.policy import Mode
+from caret.contracts.usage import SPANS_S, OutcomeEvent
+from caret.foundation.ids import KeyId
+from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.variant import NO_VARIANT
+from inference.context.assemble import assemble
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import Tokens, load_tokens
+from inference.errors import BadRequest, Busy, Unauthenticated
+from inference.filtering.truncation_context import surroundings_of
+from inference.gateway.authenticate import authenticate
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
+from inference.gateway.snapshots.snapshot_store import Authority
+from inference.recording.journal import FileJournal
+from tests.fakes.clock import FakeClock
+from tests.fakes.gateway import WEIGHTS
+from tests.fakes.journal_shipper import FakeShipment
+from tests.fakes.redis import FakeRedis
+from tests.fakes.requests import make_request
+from tests.fakes.stream_client import open_editor
+from tests.fakes.tenants import (
+    ACME,
+    GLOBEX,
+    ROOT_SECRET,
+    make_credential,
+    make_principal,
+    make_snapshot,
+)
+from tests.fakes.usage import make_record
+
+MAX_AGE_S = 300
+
+
+def test_one_tenant_leaves_room_whatever_its_own_policy_says() -> None:
+    seats = Seats(max_total=8)
+
+    with (
+        seats.one(ACME, max_of_tenant=10_000),
+        seats.one(ACME, max_of_tenant=10_000),
+        pytest.raises(Busy),
+        seats.one(ACME, max_of_tenant=10_000),
+    ):
+        pass
+
+
+async def test_a_snapshot_that_stays_unreadable_closes_its_tenant_and_nobody_else() -> None:
+    clock, redis = FakeClock(), FakeRedis()
+    authority = Authority(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
+    feed = SnapshotFeed(cast(Redis, redis), authority)
+    key, neighbours = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.DEVELOPER)
+    redis.publish_snapshot(make_snapshot(make_credential(key)))
+    redis.publish_snapshot(make_snapshot(make_credential(neighbours), tenant_id=GLOBEX))
+    await feed.sync()
+    redis.plant(ACME, 9, b"damage")
+    await feed.sync()
+
+    clock.pass_s(MAX_AGE_S + 1)
+    await feed.sync()
+
+    principal = authenticate(authority, neighbours.text, now_ms=0, address=None)
+    assert principal.snapshot.tenant_id == GLOBEX
+    with pytest.raises(Unauthenticated, match="snapshots_stale"):
+        authenticate(authority, key.text, now_ms=0, address=None)
+
+
+async def test_an_unreadable_snapshot_is_tried_again_without_another_change() -> None:
+    redis = FakeRedis()
+    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
+    feed = SnapshotFeed(cast(Redis, redis), authority)
+    redis.plant(ACME, 1, b"damage")
+    await feed.sync()
+    redis.mend(make_snapshot(version=1))
+
+    await feed.sync()
+
+    assert authority.versions == {ACME: 1}
+
+
+def test_a_key_has_so_many_connections() -> None:
+    authority = Authority(
+        root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S, max_watchers=1
+    )
+
+    with (
+        authority.watching(KeyId("key-1"), lambda: None),
+        authority.watching(KeyId("key-2"), lambda: None),
+        pytest.raises(Busy, match="too_many_connections"),
+        authority.watching(KeyId("key-1"), lambda: None),
+    ):
+        pass
+
+
+def _admitted(request: CompletionRequest) -> Admitted:
+    return Admitted(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
+
+
+@pytest.mark.parametrize("event", [OutcomeEvent.SHOWN, OutcomeEvent.ACCEPTED])
+async def test_an_outcome_counts_once(event: OutcomeEvent) -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+
+        for _ in range(40):
+            await editor.says("outcome", "1", event=event.value)
+
+        assert len(editor.journal.outcomes) == 1
+        assert editor.ends("1")[-1] == "duplicate_outcome"
+
+
+async def test_persistence_counts_once_for_each_of_its_moments() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+
+        for after_ms in range(1_000, 2_000_000, 50_000):
+            await editor.says("outcome", "1", event="persisted", after_ms=after_ms, edit_share=0.1)
+
+        spans = {outcome.span_s for outcome in editor.journal.outcomes}
+        assert len(editor.journal.outcomes) == len(spans) <= len(SPANS_S)
+        assert max(SPANS_S) in spans
+        assert editor.ends("1")[-1] == "duplicate_outcome"
+
+
+def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tokens = load_tokens(str(WEIGHTS))
+    writer = PromptWriter(tokens, model="demo", max_context_tokens=8_192, clock=FakeClock())
+    counted: list[str] = []
+    monkeypatch.setattr(tokens, "encode_raw", counted.append)
+    request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
+
+    with pytest.raises(BadRequest, match="prompt_too_long"):
+        assemble(writer, _admitted(request))
+
+    assert counted == []
+
+
+def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_tokens() -> None:
+    description = json.loads((WEIGHTS / "tokenizer.json").read_text())
+    for token in description["added_tokens"]:
+        token["special"] = False
+    tokens = Tokens(Tokenizer.from_str(json.dumps(description)))
+
+    token_ids = tokens.encode("a <|fim_prefix|> b")
+
+    assert tokens.token_id("<|fim_prefix|>") not in token_ids
+
+
+@pytest.mark.parametrize(
+    ("suffix", "expected"),
+    [
+        ("\n" * 5_000, ""),
+        (")\n\n  \n    foo()  \nbar", "    foo()"),
+        ("\nlast", "last"),
+        ("", ""),
+    ],
+)
+def test_the_next_line_is_the_first_with_text(suffix: str, expected: str) -> None:
+    request = make_request(suffix=suffix)
+
+    assert surroundings_of(request, is_single_line=False).next_line == expected
+
+
+async def test_a_record_after_the_journals_end_waits_for_the_next_gateway(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    await journal.close(FakeShipment())
+
+    journal.append(make_record(1))
+
+    assert _num_bytes(tmp_path) > 0
+
+
+def _num_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
