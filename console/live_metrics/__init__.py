@@ -1,7 +1,7 @@
-"""The last minute's numbers over a WebSocket, for users who may see them on a page.
+"""The last minute's figures over a WebSocket, for users who may see them on a page.
 
-door.py          whose socket it is, judged as pages judge it
-access_feed.py   tells when that may have changed
-board.py         one reading of a tenant's last minute for all who look at it
-consumer.py      one socket
+authentication.py   finds the viewer by the session, with the rules of the pages
+access_feed.py      notifies when a viewer's access may have changed
+broadcaster.py      reads a tenant's last minute once for all its viewers
+consumer.py         one WebSocket
 """

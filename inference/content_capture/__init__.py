@@ -1,6 +1,6 @@
-"""Content of completions, for users who have agreed that it is kept; requests never wait for it.
+"""Content of completions, for users who consented to content capture. Requests never wait for it.
 
-content.py     what of a completion may be kept
-outbox.py      what waits to be sent, bounded
-courier.py     takes secrets out, seals, and brings it to Redis
+capture.py       selects what may be stored of a completion
+send_queue.py    bounded queue of what waits to be sent
+sender.py        redacts and encrypts content, and writes it to Redis
 """

@@ -1,9 +1,9 @@
-"""Retrieval as the gateway sees it: what is known by now, and errands in the background.
+"""Retrieval in the gateway: snippets that are already known, and queries in the background.
 
-memory.py          what was found, for a while
-outbox.py          files and questions on their way, bounded
-snippets.py        the port's implementation: looks into the memory, fills the outbox
-courier.py         empties the outbox into Redis and brings the answers back
-redaction.py       secrets leave a text before it leaves the gateway
-retrieval.py       all of them together
+snippet_cache.py         recent results
+send_queue.py            bounded queue of files and queries
+background_snippets.py   the port's implementation: reads the cache, fills the queue
+redis_client.py          sends the queue to Redis and receives results
+redaction.py             removes secrets before text leaves the gateway
+retrieval.py             composes these parts
 """

@@ -1,0 +1,1 @@
+"""Shared kernel of the tenants' domains. It knows none of them."""

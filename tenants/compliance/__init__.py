@@ -1,0 +1,1 @@
+"""Evidence for auditors: exports, data subject requests and audit sinks."""

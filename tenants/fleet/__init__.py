@@ -1,0 +1,1 @@
+"""The operators' view: pools, replicas, operators, and snapshots for the gateways."""

@@ -1,6 +1,6 @@
 """First tokens by hour, day and kind of request, as counts by size.
 
-Hours that were counted before have none until they are counted again: `manage.py roll_up --from`.
+Hours that were counted before have none until they are counted again: `manage.py rebuild_rollups --from`.
 """
 
 import django.contrib.postgres.fields

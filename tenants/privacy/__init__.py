@@ -1,0 +1,1 @@
+"""Consent, content capture, retention, the retrieval index and stored responses."""

@@ -1,0 +1,1 @@
+"""Authorization, audit log and encryption. All domains that write stand on them."""

@@ -1,1 +1,1 @@
-"""Usage: records on their way into the tables, and the figures read from them."""
+"""Usage records and the figures that are made of them."""

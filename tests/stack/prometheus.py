@@ -70,7 +70,7 @@ def prometheus(folder: Path, pages: Sequence[str]) -> Iterator[Prometheus]:
         for number, target in enumerate(targets)
     ]
     every = {"scrape_interval": f"{_EVERY_S}s", "evaluation_interval": f"{_EVERY_S}s"}
-    rule_files = [str(WATCHING / "rules.yaml")]
+    rule_files = [str(WATCHING / "alert_rules.yaml")]
     configuration = folder / "prometheus.yml"  # JSON is YAML, too
     configuration.write_text(
         json.dumps({"global": every, "rule_files": rule_files, "scrape_configs": scrapes})

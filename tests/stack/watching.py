@@ -6,7 +6,7 @@ from typing import Final
 
 from caret.local.paths import REPOSITORY
 
-WATCHING: Final = REPOSITORY / "platform" / "deploy" / "watching"
+WATCHING: Final = REPOSITORY / "platform" / "deploy" / "monitoring"
 
 
 @dataclass(frozen=True, slots=True)

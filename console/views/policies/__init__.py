@@ -1,8 +1,8 @@
-"""Pages about what the tenant allows: in force, changed, of teams and users, explained.
+"""Pages about policies: in force, changed, by team and user, explained.
 
-words.py      what each field is called and means, and its value in words
-changes.py    two policies side by side
-forms.py      a policy as fields of a form, and back
-layer_forms.py  ... likewise what is said of a team or a user
-review.py     what a change would do, the reason, and saving it
+presenters.py            name, meaning and value of each field in words
+diff.py                  two policies side by side
+forms.py                 converts a policy to form fields and back
+override_forms.py        the same for the override of a team or user
+review.py                shows the effect of a change, asks for a reason, saves
 """

@@ -1,0 +1,1 @@
+"""Remove secrets from a text before it becomes part of a prompt."""

@@ -1,0 +1,1 @@
+"""Other files that go into a prompt: selected, ranked and outlined."""

@@ -1,0 +1,1 @@
+"""Concurrency limits and load shedding, for each pool and tenant."""

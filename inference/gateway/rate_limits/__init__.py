@@ -1,0 +1,1 @@
+"""Rate limits, token quotas and hard budgets, leased from Redis."""

@@ -1,0 +1,1 @@
+"""Tenants, API keys and policies as the gateway knows them: snapshots from Redis, in memory."""

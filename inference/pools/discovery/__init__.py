@@ -1,0 +1,1 @@
+"""The replicas of each pool: from DNS, Kubernetes, or operators' changes."""

@@ -1,0 +1,1 @@
+"""Which replicas are available: health checks, circuit breaker, outlier detection."""

@@ -1,0 +1,1 @@
+"""Speculative decoding by language, switched by its acceptance rate."""

@@ -1,0 +1,1 @@
+"""Adapters for vLLM: completions, health, identity, metrics and KV events."""

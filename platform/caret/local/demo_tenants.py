@@ -1,4 +1,4 @@
-"""The demonstration tenants: made once by `manage.py demo_tenants`, the same at every start."""
+"""The demonstration tenants: made once by `manage.py create_demo_tenants`, the same at every start."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ def ensure_demo_tenants(
     log_file = paths.logs / "demo-tenants.log"
     output = run_to_end(
         "The command that makes the demonstration tenants",
-        manage("demo_tenants", "--state", str(paths.secrets / "demo.json")),
+        manage("create_demo_tenants", "--state", str(paths.secrets / "demo.json")),
         log_file=log_file,
         environment=environment,
         on_wait=on_wait,
@@ -26,6 +26,6 @@ def ensure_demo_tenants(
     except json.JSONDecodeError as error:
         # Never the output itself: it holds passwords.
         raise PartFailed(
-            f"`manage.py demo_tenants` did not print JSON. Its log: {log_file}"
+            f"`manage.py create_demo_tenants` did not print JSON. Its log: {log_file}"
         ) from error
     return tenants

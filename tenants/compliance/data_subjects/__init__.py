@@ -1,15 +1,15 @@
-"""One person in a tenant: what is held about him, handed out; and how it goes.
+"""Data subject requests: export and erase the personal data of one user in a tenant.
 
-sources.py        where something of a person is, and what of it is shown to him
-bundle.py         all of it as a ZIP, with a signed manifest
-verification.py   verifies that manifest offline (pure)
-operations.py     demands that somebody is erased, or all of a tenant: keys go at once
-noted.py          ... and notes it where no backup of the database is
-again.py          demands after a restore what was demanded since the backup
-erasing.py        ... and erases, in transactions that survive being killed
-pseudonyms.py     another id where counts are kept
-identity.py       nothing where somebody is known
-leftovers.py      what a shredded tenant has beside its people
-certificate.py    what is said of it afterwards
-queries.py        finds people as operators name them, and what became of erasures
+data_inventory.py         lists where personal data is stored, and which of it is exported
+export_bundle.py          writes it as a ZIP with a signed manifest
+verification.py           verifies that manifest offline (pure)
+operations.py             starts an erasure: encryption keys are destroyed at once
+erasure_tombstones.py     records each erasure outside the database's backups
+replay_after_restore.py   repeats erasures that a restored backup does not have
+erasure_worker.py         erases in transactions that survive a crash
+pseudonymization.py       replaces IDs where counts are kept
+anonymization.py          removes names and addresses
+tenant_purge.py           removes the rest of an erased tenant
+erasure_certificate.py    writes the deletion certificate
+queries.py                finds users for operators, and the state of erasures
 """

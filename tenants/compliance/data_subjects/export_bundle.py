@@ -129,7 +129,7 @@ class _Files:
         if self._num_rows > bounds.max_rows or self._num_bytes > bounds.max_bytes:
             raise Conflict(
                 "There is more of this person than can be sent at once: have the platform's"
-                " operator write it, by `manage.py data_subject_bundle`."
+                " operator write it, by `manage.py export_data_subject`."
             )
 
 

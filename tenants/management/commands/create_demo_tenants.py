@@ -1,4 +1,4 @@
-"""`manage.py demo_tenants --state FILE`: see tenants.demo.tenants."""
+"""`manage.py create_demo_tenants --state FILE`: see tenants.demo.tenants."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`manage.py shred_tenant TENANT --confirm TENANT --reason WHY`: see platform/docs/retention.md."""
+"""`manage.py erase_tenant TENANT --confirm TENANT --reason WHY`: see platform/docs/retention.md."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py shred_user TENANT PERSON --reason WHY`: see platform/docs/retention.md."""
+"""`manage.py erase_user TENANT PERSON --reason WHY`: see platform/docs/retention.md."""
 
 import argparse
 from typing import Any

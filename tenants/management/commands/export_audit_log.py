@@ -1,4 +1,4 @@
-"""`manage.py export_audit TENANT --from DATE --to DATE --out FILE`: see
+"""`manage.py export_audit_log TENANT --from DATE --to DATE --out FILE`: see
 tenants.security.audit.export."""
 
 import argparse

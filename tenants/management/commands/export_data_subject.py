@@ -1,4 +1,4 @@
-"""`manage.py data_subject_bundle TENANT PERSON --reason WHY --out FILE`: see
+"""`manage.py export_data_subject TENANT PERSON --reason WHY --out FILE`: see
 platform/docs/retention.md."""
 
 import argparse

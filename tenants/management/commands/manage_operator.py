@@ -1,4 +1,4 @@
-"""`manage.py operator create | renew | disable HANDLE`, `manage.py operator list`: accounts of
+"""`manage.py manage_operator create | renew | disable HANDLE`, `manage.py manage_operator list`: accounts of
 those who run the platform, for the operators' own pages (CARET_OPERATORS_PATH)."""
 
 import argparse

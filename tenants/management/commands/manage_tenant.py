@@ -1,4 +1,4 @@
-"""`manage.py tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache |
+"""`manage.py manage_tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache |
 --drop-identity-provider`: for the platform's operator."""
 
 import argparse

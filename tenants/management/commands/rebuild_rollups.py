@@ -1,4 +1,4 @@
-"""`manage.py roll_up SLUG --from DAY --to DAY`: counts a period of a tenant anew."""
+"""`manage.py rebuild_rollups SLUG --from DAY --to DAY`: counts a period of a tenant anew."""
 
 import argparse
 from datetime import UTC, date, datetime, time

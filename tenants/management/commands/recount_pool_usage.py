@@ -1,4 +1,4 @@
-"""`manage.py count_pool_days`: counts anew what each pool did on each of the last 90 days."""
+"""`manage.py recount_pool_usage`: counts anew what each pool did on each of the last 90 days."""
 
 from typing import Any
 

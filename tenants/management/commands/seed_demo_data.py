@@ -1,4 +1,4 @@
-"""`manage.py demo_data`: see tenants.demo.operations."""
+"""`manage.py seed_demo_data`: see tenants.demo.operations."""
 
 import argparse
 from typing import Any, Final

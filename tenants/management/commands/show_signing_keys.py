@@ -1,4 +1,4 @@
-"""`manage.py signing_keys`: the public keys that verify what this installation signs."""
+"""`manage.py show_signing_keys`: the public keys that verify what this installation signs."""
 
 from typing import Any
 

@@ -1,9 +1,8 @@
-"""What is kept for how long and why; how it goes, and what proves that it went.
+"""Retention: how long each data class is kept, and how its deletion is proved.
 
-classes.py        the table that drives all of it
-stores.py         the rows of a class: counted, held, deleted
-operations.py     rules and holds
-purge.py          deletes what is due, in batches that survive being killed
-certificates.py   signed documents about it, verified offline
-queries.py        the report: what is there, due, overdue, held
+tables.py           counts, holds and deletes the rows of a data class
+operations.py       changes rules and legal holds
+purge.py            deletes expired rows in batches that survive a crash
+certificates.py     writes signed deletion certificates
+queries.py          reports what is stored, due, overdue and held
 """

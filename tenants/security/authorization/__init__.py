@@ -1,0 +1,1 @@
+"""Actors and what they may do."""

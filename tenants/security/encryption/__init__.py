@@ -8,5 +8,5 @@
 operations.py    seal_for, shred_scope, shred_tenant
 queries.py       open_sealed, find_evidence
 rotation.py      new keys of keys, while all of it is in use
-start.py         a process that could open nothing does not start
+startup_check.py a process that could open nothing does not start
 """

@@ -76,7 +76,7 @@ def _fault(keys: RootKeys, row: RootKeyUse) -> str | None:
     except EncryptionFailed as error:
         return (
             f"Tenants' keys are wrapped by a root key that cannot be used: {error} Name it in"
-            " CARET_ROOT_KEYS, behind the one that is to wrap from now on; `manage.py rotate_keys`"
+            " CARET_ROOT_KEYS, behind the one that is to wrap from now on; `manage.py rotate_encryption_keys`"
             " then moves tenants' keys from it."
         )
     return None if opened == _CANARY else f"The root key {row.id} does not open what it wrapped."

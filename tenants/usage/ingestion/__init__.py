@@ -1,0 +1,1 @@
+"""Usage records from the Redis stream into Postgres, each exactly once."""

@@ -1,0 +1,1 @@
+"""Reports on usage, with suppression of small groups."""

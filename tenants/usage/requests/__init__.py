@@ -1,0 +1,1 @@
+"""Single completions: lists, lookup by ID, and where their time went."""

@@ -1,0 +1,1 @@
+"""Usage aggregated by hour and by day."""

@@ -19,7 +19,7 @@ from tenants.base.worker_metrics import Watch
 from tests.stack.watching import WATCHING, panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
-RULES = ("rules.yaml", "log-rules.yaml")
+RULES = ("alert_rules.yaml", "log-rules.yaml")
 # What whoever is on call looks at, in this order.
 ON_CALL_FIVE = [
     "1. First token p99 by type",
@@ -69,7 +69,7 @@ def test_every_metric_that_is_asked_for_is_told() -> None:
 
 
 def test_every_recorded_name_that_is_used_is_recorded() -> None:
-    rules = (WATCHING / "rules.yaml").read_text()
+    rules = (WATCHING / "alert_rules.yaml").read_text()
     recorded = set(re.findall(r"- record: (\S+)", rules))
 
     assert {name for text in _expressions() for name in _RECORDED.findall(text)} == recorded
@@ -100,7 +100,7 @@ def test_the_dashboard_begins_with_the_five_in_their_order() -> None:
 def _expressions() -> Iterator[str]:
     for panel in panels():
         yield from panel.expressions
-    for line in (WATCHING / "rules.yaml").read_text().splitlines():
+    for line in (WATCHING / "alert_rules.yaml").read_text().splitlines():
         if not line.lstrip().startswith(("#", "-", "runbook:", "summary:")):
             yield line
 

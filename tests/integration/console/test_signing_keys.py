@@ -24,7 +24,7 @@ def test_anybody_gets_the_keys_that_verify() -> None:
 def test_the_command_prints_the_same() -> None:
     printed = StringIO()
 
-    call_command("signing_keys", stdout=printed)
+    call_command("show_signing_keys", stdout=printed)
 
     assert printed.getvalue().encode() == Client().get(ADDRESS).content
 

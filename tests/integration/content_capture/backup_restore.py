@@ -68,7 +68,7 @@ def restore(files: tuple[Path, Path | None]) -> str:
 
 def destroy_again() -> str:
     told = StringIO()
-    call_command("destroy_again", stdout=told)
+    call_command("replay_erasures", stdout=told)
     return told.getvalue()
 
 

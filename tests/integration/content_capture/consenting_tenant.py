@@ -121,5 +121,5 @@ def training(company: Willing, tmp_path: Path) -> list[str]:
     """The prefixes of what is exported."""
     out = tmp_path / "out.ndjson"
     out.unlink(missing_ok=True)
-    call_command("export_training", company.company.slug, "--out", str(out), stdout=StringIO())
+    call_command("export_training_data", company.company.slug, "--out", str(out), stdout=StringIO())
     return [json.loads(line)["prefix"] for line in out.read_text().splitlines()]

@@ -257,7 +257,7 @@ def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_pa
     keys.write_text(write_public_keys(KEYS))
     email = f"{acme.mark}@{acme.company.slug}.example"
 
-    call_command("data_subject_bundle", acme.company.slug, email, reason="x", out=out)
+    call_command("export_data_subject", acme.company.slug, email, reason="x", out=out)
 
     assert verify([str(out), "--public-key", str(keys)]) == 0
     assert out.stat().st_mode & 0o077 == 0
@@ -269,5 +269,5 @@ def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_pa
 def test_the_command_says_whom_it_does_not_know(acme: Traced, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="nobody"):
         call_command(
-            "data_subject_bundle", acme.company.slug, "x@y.z", reason="x", out=tmp_path / "a"
+            "export_data_subject", acme.company.slug, "x@y.z", reason="x", out=tmp_path / "a"
         )

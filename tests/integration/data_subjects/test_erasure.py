@@ -372,9 +372,9 @@ def test_shredding_a_user_refuses_while_a_hold_lies_on_him(acme: Traced, folder:
     given = (acme.company.slug, f"{acme.mark}@{acme.company.slug}.example")
 
     with pytest.raises(CommandError, match="hold"):
-        call_command("shred_user", *given, reason="x")
+        call_command("erase_user", *given, reason="x")
     release_hold(actor=acme.olga, hold_id=hold, reason="x", now=timezone.now())
-    call_command("shred_user", *given, reason="x")
+    call_command("erase_user", *given, reason="x")
 
     assert places(acme, folder) == set()
     assert certificate(acme)["reason"] == "erasure"

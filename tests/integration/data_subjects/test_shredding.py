@@ -43,7 +43,7 @@ def close(traced: Traced) -> None:
 
 def shred(traced: Traced) -> None:
     call_command(
-        "shred_tenant", traced.company.slug, confirm=traced.company.slug, reason="contract, 12"
+        "erase_tenant", traced.company.slug, confirm=traced.company.slug, reason="contract, 12"
     )
 
 
@@ -141,7 +141,7 @@ def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: P
     with pytest.raises(CommandError, match="closed"):
         shred(acme)
     with pytest.raises(CommandError, match="another"):
-        call_command("shred_tenant", slug, confirm="globex", reason="x")
+        call_command("erase_tenant", slug, confirm="globex", reason="x")
     set_statuses(acme, TenantStatus.CLOSED)
     with pytest.raises(CommandError, match="hold"):
         shred(acme)

@@ -9,7 +9,8 @@ from tests.stack.watching import WATCHING
 
 
 @pytest.mark.parametrize(
-    "words", ["check rules rules.yaml", "test rules rules.test.yaml rules.week.test.yaml"]
+    "words",
+    ["check rules alert_rules.yaml", "test rules alert_rules.test.yaml rules.week.test.yaml"],
 )
 def test_promtool_finds_nothing_wrong(words: str) -> None:
     command = [program("promtool"), *words.split()]

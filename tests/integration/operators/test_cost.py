@@ -239,7 +239,7 @@ def test_a_period_that_is_none_is_a_month(settings: Settings, days: str) -> None
 def test_without_counts_the_page_says_what_counts_them(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
 
-    assert "manage.py count_pool_days does it at once" in _page().content.decode()
+    assert "manage.py recount_pool_usage does it at once" in _page().content.decode()
 
 
 def test_the_command_counts_a_quarter(
@@ -247,7 +247,7 @@ def test_the_command_counts_a_quarter(
 ) -> None:
     _complete(acme, pool, ago=timedelta(days=5))
 
-    call_command("count_pool_days")
+    call_command("recount_pool_usage")
 
     assert "days with requests counted." in capsys.readouterr().out
     assert [each.requests for each in _counted(pool, num_days=30)] == [1]

@@ -243,9 +243,9 @@ def test_a_form_from_elsewhere_is_refused() -> None:
 def test_the_command_shows_what_is_needed_once(capsys: pytest.CaptureFixture[str]) -> None:
     handle = make_account().handle[:14] + "x"
 
-    call_command("operator", "create", handle, "--name", "Ola", "--role", "support")
+    call_command("manage_operator", "create", handle, "--name", "Ola", "--role", "support")
     shown = capsys.readouterr().out
-    call_command("operator", "list")
+    call_command("manage_operator", "list")
     listed = capsys.readouterr().out
 
     password = shown.split("password")[2].split()[0]

@@ -194,7 +194,7 @@ def test_the_command_writes_what_the_other_command_verifies(
     file, keys = tmp_path / "trail.ndjson", tmp_path / "caret-signing-keys.json"
     keys.write_text(write_public_keys(signing_keys().public_keys()))
 
-    call_command("export_audit", company.slug, out=file, reason="yearly", stdout=StringIO())
+    call_command("export_audit_log", company.slug, out=file, reason="yearly", stdout=StringIO())
 
     assert verify_audit([str(file), "--public-key", str(keys)]) == 0
     assert "8 entries, 1 to 8" in capsys.readouterr().out
@@ -216,4 +216,4 @@ def test_the_command_writes_what_the_other_command_verifies(
 )
 def test_the_command_refuses_in_a_sentence(company: Company, arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
-        call_command("export_audit", *[word.format(slug=company.slug) for word in arguments])
+        call_command("export_audit_log", *[word.format(slug=company.slug) for word in arguments])

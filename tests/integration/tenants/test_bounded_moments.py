@@ -58,7 +58,7 @@ def test_an_export_that_cannot_be_read_keeps_no_other_tenant_waiting(
 )
 def test_no_such_days_are_counted_anew(company: Company, arguments: tuple[str, str]) -> None:
     with pytest.raises(CommandError, match="years 1970 to 2199"):
-        call_command("roll_up", company.slug, *arguments)
+        call_command("rebuild_rollups", company.slug, *arguments)
 
     with tenant(company.tenant_id):
         assert not RollupMark.objects.filter(tenant_id=company.tenant_id).exists()

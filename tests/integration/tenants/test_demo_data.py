@@ -61,7 +61,7 @@ def globex(
 ) -> Iterator[TenantId]:
     with django_db_blocker.unblock():
         state = tmp_path_factory.mktemp("demo") / "state.json"
-        call_command("demo_tenants", state=state, stdout=StringIO())
+        call_command("create_demo_tenants", state=state, stdout=StringIO())
         fill("globex")
         tenant_id = find_tenant(slug="globex")
         assert tenant_id is not None
@@ -70,7 +70,7 @@ def globex(
 
 def fill(slug: str, *, again: bool = False) -> str:
     output = StringIO()
-    call_command("demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output)
+    call_command("seed_demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output)
     return output.getvalue()
 
 

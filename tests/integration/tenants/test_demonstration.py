@@ -32,7 +32,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(state: Path) -> list[DemoTenant]:
     output = StringIO()
-    call_command("demo_tenants", state=state, stdout=output)
+    call_command("create_demo_tenants", state=state, stdout=output)
     answer: list[DemoTenant] = json.loads(output.getvalue())
     return answer
 

@@ -37,7 +37,7 @@ def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
     name = f"file:{file}"
     yield name
     put_in_force(settings, "root-secret", name)
-    call_command("rotate_keys", stdout=StringIO())
+    call_command("rotate_encryption_keys", stdout=StringIO())
     assert not RootKeyUse.objects.filter(id=key_id(settings, name), retired_at=None).exists()
 
 
@@ -99,7 +99,7 @@ def test_a_root_key_that_wraps_nothing_any_more_may_be_taken_away(
     used = retire_root_keys(now=timezone.now())
     put_in_force(settings, "root-secret", new_root_key)
 
-    call_command("rotate_keys", "--tenant", acme.slug, stdout=(told := StringIO()))
+    call_command("rotate_encryption_keys", "--tenant", acme.slug, stdout=(told := StringIO()))
 
     assert new_id not in used
     assert f"{new_id} wraps nothing any more" in told.getvalue()
@@ -228,7 +228,7 @@ def test_the_command_replaces_what_is_old_enough(acme: Company) -> None:
 
     for days, output in zip(("1", "0"), told, strict=True):
         call_command(
-            "rotate_keys", "--tenant", acme.slug, "--replace-older-than", days, stdout=output
+            "rotate_encryption_keys", "--tenant", acme.slug, "--replace-older-than", days, stdout=output
         )
 
     assert "0 tenant keys rewrapped, 0 new, 0 data keys" in told[0].getvalue()
@@ -243,7 +243,7 @@ def test_the_command_names_the_tenants_that_it_left(
 
     with pytest.raises(CommandError, match=acme.slug):
         call_command(
-            "rotate_keys", "--tenant", acme.slug, stdout=StringIO(), stderr=(told := StringIO())
+            "rotate_encryption_keys", "--tenant", acme.slug, stdout=StringIO(), stderr=(told := StringIO())
         )
 
     assert "CARET_ROOT_KEYS names no key" in told.getvalue()
@@ -254,4 +254,4 @@ def test_the_command_names_the_tenants_that_it_left(
 )
 def test_the_command_refuses_what_makes_no_sense(arguments: list[str]) -> None:
     with pytest.raises(CommandError):
-        call_command("rotate_keys", *arguments, stdout=StringIO())
+        call_command("rotate_encryption_keys", *arguments, stdout=StringIO())

@@ -378,7 +378,7 @@ def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
         UsageHour.objects.update(requests=77)
     output = StringIO()
 
-    call_command("roll_up", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output)
+    call_command("rebuild_rollups", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output)
 
     assert only(company).requests == 1
     assert "1 days counted anew" in output.getvalue()
@@ -397,4 +397,4 @@ def test_a_period_that_is_none_is_refused(company: Company, arguments: list[str]
     slug = company.slug if arguments[0] == "acme" else arguments[0]
 
     with pytest.raises(CommandError):
-        call_command("roll_up", slug, *arguments[1:])
+        call_command("rebuild_rollups", slug, *arguments[1:])

@@ -30,7 +30,7 @@ def published(company: Company) -> TenantSnapshot:
 
 def run(*arguments: str) -> str:
     told = StringIO()
-    call_command("tenant", *arguments, stdout=told)
+    call_command("manage_tenant", *arguments, stdout=told)
     return told.getvalue()
 
 

@@ -1,0 +1,1 @@
+"""Canonical JSON, key derivation, encryption and signatures."""

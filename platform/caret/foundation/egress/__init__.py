@@ -1,0 +1,1 @@
+"""Outbound connections, allowed by address."""

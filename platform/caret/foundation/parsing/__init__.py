@@ -1,0 +1,1 @@
+"""Tree-sitter parsers, bounded in time."""

@@ -1,10 +1,10 @@
-"""Postgres as a wall between tenants: row security, the roles it binds, the scope it reads.
+"""Tenant isolation in Postgres: row-level security, the roles it binds, and the tenant scope.
 
-tenancy.py       who may be seen now: `tenant()` and `acting_user()`
-row_security.py  what a table demands: policies and grants, written by migrations
-roles.py         whether the wall holds for the role that we are
-partitions.py    months of a partitioned table
-router.py        the application's connection and the owner's
+tenant_scope.py      sets the tenant or user whose rows are visible
+row_security.py      policies and grants of a table, written by migrations
+roles.py             checks that row-level security binds the current role
+partitions.py        monthly partitions of a table
+database_router.py   chooses the application's or the owner's connection
 """
 
 from typing import Final

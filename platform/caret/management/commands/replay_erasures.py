@@ -1,4 +1,4 @@
-"""`manage.py destroy_again`: see platform/docs/backup.md."""
+"""`manage.py replay_erasures`: see platform/docs/backup.md."""
 
 from typing import Any
 

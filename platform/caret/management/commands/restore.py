@@ -25,7 +25,7 @@ from tenants.base.tombstones import NotTheStore, require_store
 
 _NOT_DESTROYED: Final = (
     "It was restored, and keys and people that are gone since may be there again ({error}). Before"
-    " anything is started: `manage.py migrate --database owner`, then `manage.py destroy_again`."
+    " anything is started: `manage.py migrate --database owner`, then `manage.py replay_erasures`."
 )
 _NOT_HELD: Final = (
     "What happened after the backup's last audit entry ({since}) is lost, legal holds among it: ask"
@@ -56,7 +56,7 @@ class Command(UncheckedCommand):
         last_at = _newest_entry_at(server)
         self.stdout.write(_NOT_HELD.format(since=_NOTHING if last_at is None else _spelt(last_at)))
         try:
-            call_command("destroy_again", stdout=self.stdout)
+            call_command("replay_erasures", stdout=self.stdout)
         except Exception as error:
             raise CommandError(_NOT_DESTROYED.format(error=error)) from error
 

@@ -1,0 +1,1 @@
+"""File formats of exports: CSV, NDJSON, Parquet and XLSX."""

@@ -1,11 +1,11 @@
-"""Exports built in the background: asked for, built, fetched by a link, and gone after some days.
+"""Export jobs: requested, run in the background, downloaded by a signed URL, deleted after days.
 
-states.py       what a build may be, and become
-operations.py   asks for one, cancels it, gives a link
-queries.py      shows them
-build.py        reads rows into sealed parts, then writes the file from those
-claim.py        whose build it is, so that two workers never build one
-sealed.py       sealed objects of the store: parts, and pieces of the file
-download.py     the file again, by a link
-sweep.py        what is over loses its key, then its objects
+state_machine.py    the states of a job
+operations.py       requests a job, cancels it, creates a signed URL
+queries.py          lists jobs
+run.py              reads rows into encrypted parts, then writes the file
+claim.py            makes sure that only one worker runs a job
+sealed_objects.py   encrypted objects in the object store
+download.py         serves the file for a signed URL
+cleanup.py          destroys the key of an expired job, then its objects
 """

@@ -77,7 +77,7 @@ def test_an_export_overwrites_nothing(acme: Willing, tmp_path: Path) -> None:
     out.write_text("mine")
 
     with pytest.raises(CommandError, match="Nothing was written"):
-        call_command("export_training", acme.company.slug, "--out", str(out))
+        call_command("export_training_data", acme.company.slug, "--out", str(out))
 
     assert out.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.ndjson"]
