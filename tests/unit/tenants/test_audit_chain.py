@@ -69,7 +69,7 @@ def test_every_field_of_an_entry_changes_its_hash(field: str) -> None:
 
 def test_an_entry_that_was_rewritten_with_its_hash_breaks_the_chain_at_the_next() -> None:
     entries = make_chain("a", "b", "c")
-    begins, ends = Head(0, GENESIS), Head(3, entries[-1].hash)
+    begins, ends = Head(0, GENESIS), Head(3, bytes(entries[-1].hash))
     require_unbroken(entries, begins=begins, ends=ends)
 
     entries[1] = make_entry(sequence=2, previous_hash=entries[0].hash, reason="rewritten")
