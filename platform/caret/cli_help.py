@@ -1,59 +1,59 @@
-"""What `manage.py help` shows: the commands of an installation, by what they are for.
+"""The output of `manage.py help`: the commands, grouped by purpose.
 
-It reads no settings: who has just unpacked Caret asks for it before there is an installation.
+It reads no settings, because it also works before the installation.
 """
 
 from typing import Final
 
-_NAME_WIDTH: Final = 22
+_NAME_WIDTH: Final = 24
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Start here": {
         "up": "from nothing to a streamed completion, on this machine",
         "down": "ends what `up` has started",
         "complete": "one completion of a file, into the terminal",
-        "demo_data": "a made-up past for the demonstration tenants",
-        "capacity": "how many GPUs a load needs, and what they cost",
+        "seed_demo_data": "fill the demonstration tenants with past usage",
+        "capacity": "estimate the GPUs a load needs, and their cost",
     },
     "Processes of an installation": {
-        "gateway": "where editors connect",
-        "console": "web pages and REST API",
-        "relay": "for a region that has no control plane of its own",
-        "probe": "types all day and measures, before customers do",
-        "migrate": "brings the database up to date",
-        "create_partitions": "makes the months to come in the usage tables",
+        "gateway": "serve completions to editors",
+        "console": "serve web pages and the REST API",
+        "relay": "connect a region without a control plane",
+        "probe": "request completions and measure them",
+        "migrate": "update the database schema",
+        "create_partitions": "create coming months of the usage tables",
     },
     "Tenants and operators": {
-        "tenant": "suspends, activates or closes a tenant",
-        "operator": "accounts of who runs the platform",
-        "billing": "plans, prices, subscriptions, credits and invoices",
-        "reconcile_stripe": "compares a month of the ledger with Stripe's",
-        "demo_tenants": "makes the demonstration tenants; `up` does so",
+        "manage_tenant": "suspend, activate or close a tenant",
+        "manage_operator": "manage the operators' accounts",
+        "billing": "plans, prices, subscriptions, credits, invoices",
+        "reconcile_stripe": "compare a month of the ledger with Stripe",
+        "create_demo_tenants": "create the demonstration tenants, as `up` does",
     },
     "What happened": {
-        "explain_request": "a completion's stages, and what made it slow",
-        "roll_up": "counts hours and days anew from the records",
-        "count_pool_days": "counts what the pools did, without waiting",
-        "export_usage": "usage as a file, by request or by day",
-        "export_audit": "the audit trail as signed lines",
-        "export_training": "what may train models, by consent",
+        "explain_request": "show where a completion spent its time",
+        "rebuild_rollups": "aggregate usage again from its records",
+        "recount_pool_usage": "count usage by pool and day now",
+        "export_usage": "export usage, by request or by day",
+        "export_audit_log": "export the audit log as signed lines",
+        "export_training_data": "export what may train models, by consent",
     },
     "Proofs, checked offline": {
-        "signing_keys": "the public keys; keep them elsewhere",
-        "verify_audit": "an audit trail that was exported",
-        "verify_export": "an export, or a pack of evidence",
-        "verify_bundle": "what was handed out about a person",
-        "verify_certificate": "a certificate of deletion",
+        "show_signing_keys": "print the public keys; keep a copy elsewhere",
+        "verify_audit": "verify an exported audit log",
+        "verify_export": "verify an export or an evidence pack",
+        "verify_bundle": "verify an export of personal data",
+        "verify_certificate": "verify a deletion certificate",
     },
     "Data and keys": {
-        "backup": "all data into one file, its keys into another",
-        "restore": "an installation from these two files",
-        "destroy_again": "after a restore: what had been erased since",
-        "rotate_keys": "wraps the keys of tenants and data anew",
-        "data_subject_bundle": "all that is held about a person, signed",
-        "shred_user": "erases a person in a tenant",
-        "shred_tenant": "destroys a closed tenant's keys and data",
-        "index_public_code": "the index by which public code is withheld",
+        "backup": "write all data to a file, its keys to another",
+        "restore": "restore an installation from these two files",
+        "replay_erasures": "repeat erasures that a backup undid",
+        "rotate_encryption_keys": "wrap tenant and data keys with new keys",
+        "export_data_subject": "export a person's data, signed",
+        "erase_user": "erase a person in a tenant",
+        "erase_tenant": "destroy a closed tenant's keys and data",
+        "index_public_code": "index public code, to withhold copies of it",
     },
 }
 

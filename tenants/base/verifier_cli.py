@@ -23,9 +23,9 @@ def add_public_key(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="what `manage.py show_signing_keys` printed, got from the installation and not with the"
-        " file that is to be verified",
-    )
+        help="what `manage.py show_signing_keys` printed, got from the installation and not
+        with the"
+        " file that is to be verified", )
 
 
 def read_keys(path: Path) -> PublicKeys:

@@ -15,7 +15,9 @@ from tenants.security.audit.operations import Facts, record_change
 BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
 SUFFIX: Final = " (demonstration)"
 _DOMAIN: Final = ".example"  # RFC 2606: nobody's
-_REASON: Final = "All of this tenant's past is made up by `manage.py seed_demo_data`: for demonstration."
+_REASON: Final = (
+    "All of this tenant's past is made up by `manage.py seed_demo_data`: for demonstration."
+)
 
 
 def require_demonstration(slug: str) -> TenantId:

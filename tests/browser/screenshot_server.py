@@ -43,7 +43,9 @@ def opened(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
     setup_test_environment()  # sessions are begun by Django's test client
     with running_services(paths) as services:
         migrate(paths)
-        call_command("create_demo_tenants", state=paths.home / "demonstration.json", stdout=sys.stderr)
+        call_command(
+            "create_demo_tenants", state=paths.home / "demonstration.json", stdout=sys.stderr
+        )
         call_command("seed_demo_data", slug=[_SLUG], days=num_days, stdout=sys.stderr)
         scene = Scene(_demonstration())
         with console(services, **GUARDED) as port, chromium() as browser:

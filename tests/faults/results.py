@@ -87,7 +87,7 @@ def summary(faults: Sequence[Fault], results: Results) -> str:
     missed = [fault for fault in faults if results.is_missed(fault)]
     return "\n".join(
         [
-            "| area | planted | caught | missed | no verdict |",
+            "| area | planted | caught | missed | not run |",
             "| --- | ---: | ---: | ---: | ---: |",
             *filter(None, rows),
             _row("all", faults, results),

@@ -1,4 +1,5 @@
-"""The demonstration tenants: made once by `manage.py create_demo_tenants`, the same at every start."""
+"""The demonstration tenants: made once by `manage.py create_demo_tenants`, the same at every
+start."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,5 @@
-"""`manage.py manage_tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache |
+"""`manage.py manage_tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache
+|
 --drop-identity-provider`: for the platform's operator."""
 
 import argparse

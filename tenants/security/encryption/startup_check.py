@@ -75,8 +75,8 @@ def _fault(keys: RootKeys, row: RootKeyUse) -> str | None:
         opened = b""
     except EncryptionFailed as error:
         return (
-            f"Tenants' keys are wrapped by a root key that cannot be used: {error} Name it in"
-            " CARET_ROOT_KEYS, behind the one that is to wrap from now on; `manage.py rotate_encryption_keys`"
-            " then moves tenants' keys from it."
+            f"Tenant keys are wrapped by a root key that cannot be used: {error} Add it to"
+            " CARET_ROOT_KEYS, after the key that wraps new keys. Then"
+            " `manage.py rotate_encryption_keys` wraps the tenant keys again."
         )
     return None if opened == _CANARY else f"The root key {row.id} does not open what it wrapped."

@@ -1,4 +1,5 @@
-"""`manage.py manage_tenant SLUG --purge-cache`: what was cached is out of reach on the next request."""
+"""`manage.py manage_tenant SLUG --purge-cache`: what was cached is out of reach on the next
+request."""
 
 import pytest
 

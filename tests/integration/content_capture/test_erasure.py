@@ -13,6 +13,7 @@ from tenants.models import Membership, Tenant
 from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.consent.queries import get_own_consent
 from tenants.privacy.content_capture import erasure, object_store
+from tenants.privacy.retention.operations import NewHold, place_hold
 from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.encryption.errors import KeyDestroyed
@@ -131,6 +132,17 @@ def test_what_is_older_than_the_policys_days_goes(acme: Willing, folder: Path) -
     assert (kept, files(folder), acme.objects) == (1, [], [])
     (record,) = acme.erasures
     assert (record.reason, record.user_id, record.keys) == ("retention", None, [])
+
+
+def test_what_is_on_legal_hold_outlives_the_policys_days(acme: Willing, folder: Path) -> None:
+    acme.allow(retention_days=7)
+    acme.agree(acme.company.developer)
+    acme.keep(acme.company.developer, "planted")
+    place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
+
+    sweep(days=7.1)
+
+    assert len(files(folder)) == 1
 
 
 def test_who_is_no_member_any_more_has_nothing_kept_nor_agreed(acme: Willing, folder: Path) -> None:

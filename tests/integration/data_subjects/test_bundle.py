@@ -200,7 +200,7 @@ def test_who_has_left_may_still_be_asked_for(acme: Traced) -> None:
     ids=["rows", "bytes"],
 )
 def test_more_than_can_be_sent_at_once_is_refused(acme: Traced, bounds: Bounds) -> None:
-    with pytest.raises(Conflict, match="data_subject_bundle"):
+    with pytest.raises(Conflict, match="export_data_subject"):
         acme.bundle(acme.olga, acme.ada.user_id, bounds=bounds)
 
 

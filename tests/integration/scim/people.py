@@ -15,3 +15,26 @@ def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, 
     user_id = find_user(email=email)
     assert user_id is not None
     return made["id"], Person(user_id, email, company.platform)
+
+
+def make_alert(company: Company, *addresses: str) -> None:
+    """Of a budget, mailed to these."""
+    now, tenant_id = timezone.now(), company.tenant_id
+    with tenant(tenant_id):
+        alert = BudgetAlert.objects.create(
+            tenant_id=tenant_id,
+            budget_id=uuid4(),
+            month=now.date().replace(day=1),
+            percent=50,
+            spent_micros=3,
+            limit_micros=5,
+            created_at=now,
+        )
+        for address in addresses:
+            AlertDelivery.objects.create(
+                tenant_id=tenant_id,
+                alert_id=alert.id,
+                channel="mail",
+                address=address,
+                last_error="",
+            )

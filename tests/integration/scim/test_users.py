@@ -1,7 +1,7 @@
 """People by SCIM: who becomes a member, who ends as one, and what the neighbour's token sees."""
 
 import secrets
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -12,11 +12,11 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.identity.domains.operations import give_up_domain
 from tenants.identity.members.queries import find_memberships, find_user
-from tenants.models import AlertDelivery, AuditEntry, BudgetAlert, Invitation, ScimUser, User
+from tenants.models import AlertDelivery, AuditEntry, Invitation, ScimUser, User
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Cast, Company, make_key
 from tests.fixtures.users import make_colleague, make_domain, send_invitation
-from tests.integration.scim.people import members, provisioned
+from tests.integration.scim.people import make_alert, members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
@@ -291,29 +291,6 @@ def test_a_former_address_is_left_nowhere(
         assert not AlertDelivery.objects.filter(address=old).exists()
     assert invitation.revoked_at is not None
     assert len(mails) == 2
-
-
-def make_alert(company: Company, *addresses: str) -> None:
-    """Of a budget, mailed to these."""
-    now, tenant_id = timezone.now(), company.tenant_id
-    with tenant(tenant_id):
-        alert = BudgetAlert.objects.create(
-            tenant_id=tenant_id,
-            budget_id=uuid4(),
-            month=now.date().replace(day=1),
-            percent=50,
-            spent_micros=3,
-            limit_micros=5,
-            created_at=now,
-        )
-        for address in addresses:
-            AlertDelivery.objects.create(
-                tenant_id=tenant_id,
-                alert_id=alert.id,
-                channel="mail",
-                address=address,
-                last_error="",
-            )
 
 
 def test_an_address_that_another_person_has_is_not_taken(

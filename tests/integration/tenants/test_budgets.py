@@ -7,10 +7,8 @@ import json
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from threading import Thread
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -34,6 +32,7 @@ from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
 from tests.fakes.billing import NOW, balances, hard_budgets, make_budget, make_customer, use
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
+from tests.integration.tenants.webhook_receiver import Receiver
 
 # Costs 10,000 micros in the fast tier: 2 cents and a bit for a hundred of them.
 DEAR = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
@@ -287,29 +286,6 @@ def test_what_fails_is_tried_less_and_less_often_and_then_given_up() -> None:
 
     assert waits[:3] == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert waits[-2:] == [timedelta(hours=6), None]
-
-
-class Receiver:
-    """A server of the tenant's, which keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.answers: list[int] = []  # 204 once they are used up
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.got.append((dict(self.headers), body))
-                self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
-                self.send_header("location", "http://127.0.0.1/elsewhere")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
 
 
 @pytest.fixture

@@ -70,7 +70,9 @@ def globex(
 
 def fill(slug: str, *, again: bool = False) -> str:
     output = StringIO()
-    call_command("seed_demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output)
+    call_command(
+        "seed_demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output
+    )
     return output.getvalue()
 
 

@@ -228,7 +228,12 @@ def test_the_command_replaces_what_is_old_enough(acme: Company) -> None:
 
     for days, output in zip(("1", "0"), told, strict=True):
         call_command(
-            "rotate_encryption_keys", "--tenant", acme.slug, "--replace-older-than", days, stdout=output
+            "rotate_encryption_keys",
+            "--tenant",
+            acme.slug,
+            "--replace-older-than",
+            days,
+            stdout=output,
         )
 
     assert "0 tenant keys rewrapped, 0 new, 0 data keys" in told[0].getvalue()
@@ -243,7 +248,11 @@ def test_the_command_names_the_tenants_that_it_left(
 
     with pytest.raises(CommandError, match=acme.slug):
         call_command(
-            "rotate_encryption_keys", "--tenant", acme.slug, stdout=StringIO(), stderr=(told := StringIO())
+            "rotate_encryption_keys",
+            "--tenant",
+            acme.slug,
+            stdout=StringIO(),
+            stderr=(told := StringIO()),
         )
 
     assert "CARET_ROOT_KEYS names no key" in told.getvalue()

@@ -378,7 +378,9 @@ def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
         UsageHour.objects.update(requests=77)
     output = StringIO()
 
-    call_command("rebuild_rollups", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output)
+    call_command(
+        "rebuild_rollups", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output
+    )
 
     assert only(company).requests == 1
     assert "1 days counted anew" in output.getvalue()

@@ -46,7 +46,7 @@ def test_with_another_root_key_a_process_refuses(
     done = start(command, services, CARET_ROOT_KEYS=f"file:{file}")
 
     assert done.returncode != 0
-    assert "Tenants' keys are wrapped by a root key that cannot be used" in done.stderr
+    assert "Tenant keys are wrapped by a root key that cannot be used" in done.stderr
     assert secret not in done.stderr
 
 
