@@ -23,9 +23,9 @@ def add_public_key(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="what `manage.py show_signing_keys` printed, got from the installation and not
-        with the"
-        " file that is to be verified", )
+        help="output of `manage.py show_signing_keys`, obtained from the installation and not"
+        " with the file to verify",
+    )
 
 
 def read_keys(path: Path) -> PublicKeys:

@@ -1,7 +1,13 @@
-"""Who is a member, and who came by SCIM."""
+"""Members, users provisioned by SCIM, and budget alerts that were mailed to them."""
 
+from uuid import uuid4
+
+from django.utils import timezone
+
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.base.permissions import Role
 from tenants.identity.members.queries import find_user, list_members
+from tenants.models import AlertDelivery, BudgetAlert
 from tests.fixtures.companies import Company, Person
 from tests.integration.scim.provider import Provider
 
@@ -18,7 +24,7 @@ def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, 
 
 
 def make_alert(company: Company, *addresses: str) -> None:
-    """Of a budget, mailed to these."""
+    """Create an alert of a budget, mailed to these addresses."""
     now, tenant_id = timezone.now(), company.tenant_id
     with tenant(tenant_id):
         alert = BudgetAlert.objects.create(
