@@ -4,7 +4,7 @@ so what limits is gateways, or whoever asks; of real ones, with one gateway befo
 Everything runs on all cores together, and the processor seconds of each process are told: where all
 cores are busy, more processes cannot do more. `others` are the cores that neither this nor what it
 has started used in the meantime. What a second gateway gains is measured apart
-(`second_gateway.py`). First tokens are those of a moderate rate, at most half of the most, as under
+(`two_gateways.py`). First tokens are those of a moderate rate, at most half of the most, as under
 full load they are only the queue's.
 
     python -m tests.benchmarks.scaling [--gateways 1 2 4] [--engines 1 2 4] [--real 1 2] [--seconds

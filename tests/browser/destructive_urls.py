@@ -1,6 +1,6 @@
 """Which addresses of the console take forms, and which of these ask first who is there.
 
-A new one has to be named here, or `test_what_destroys_asks.py` fails.
+A new one has to be named here, or `test_step_up_required.py` fails.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """Every page of the console: found from its URL configuration, with an example for each argument.
 
 A new address without arguments is a page of a member's until it is named here; one with arguments
-has to be named, or `test_pages_are_known.py` fails.
+has to be named, or `test_page_registry.py` fails.
 """
 
 import re
