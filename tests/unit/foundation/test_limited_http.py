@@ -1,11 +1,13 @@
 """The limits of the HTTP servers, over real sockets."""
 
 import asyncio
+import gc
 from dataclasses import replace
 
 import pytest
 
 from caret.foundation.web.connections import REFUSED
+from caret.foundation.web.limited_http import LimitedHttp
 from tests.unit.foundation.limited_server import (
     ENDLESS,
     GET,
@@ -261,6 +263,16 @@ async def test_a_websocket_that_does_not_read_is_cut_off() -> None:
         await server.app.has_ended.wait()
 
         assert len(await client.rest()) < ENDLESS
+
+
+async def test_an_open_websocket_does_not_keep_its_http_parser() -> None:
+    async with serving() as server:
+        client = await server.connect()
+        await client.send(HANDSHAKE)
+        await client.response()
+        gc.collect()
+
+        assert not [each for each in gc.get_objects() if type(each) is LimitedHttp]
 
 
 async def test_a_refusal_is_counted_by_its_reason() -> None:

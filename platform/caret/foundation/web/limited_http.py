@@ -100,9 +100,8 @@ class LimitedHttp(HttpToolsProtocol):
         if address is not None and address in self.config.trusted_proxies:
             address = None
         try:
-            self._slot = self.config.client_connections.admit(
-                address, self._close_for_new_connection
-            )
+            # Not a method of this object: it ends when the connection becomes a WebSocket.
+            self._slot = self.config.client_connections.admit(address, transport.abort)
         except TooManyConnections:
             transport.abort()
             return
@@ -128,9 +127,6 @@ class LimitedHttp(HttpToolsProtocol):
             self._request_slot.release()
         self._disconnect_running()
         super().connection_lost(exc)
-
-    def _close_for_new_connection(self) -> None:
-        self.transport.abort()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
@@ -236,7 +232,7 @@ class LimitedHttp(HttpToolsProtocol):
         proxy = self.client[0] if self.client else ""
         try:
             return self.config.client_connections.admit_request(
-                address or proxy, self._close_for_new_connection
+                address or proxy, self.transport.abort
             )
         except TooManyConnections as error:
             self._stop(HTTPStatus.TOO_MANY_REQUESTS, error.reason)
