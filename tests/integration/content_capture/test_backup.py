@@ -202,7 +202,7 @@ def test_one_that_is_stopped_before_it_destroys_is_ended_by_a_command(
             away.setattr(
                 type(storage), "listdir", lambda self, path: _away() if path else listdir(self, "")
             )
-            with pytest.raises(CommandError, match=r"manage\.py destroy_again"):
+            with pytest.raises(CommandError, match=r"manage\.py replay_erasures"):
                 restore(backup)
         told = destroy_again()
         with pytest.raises(KeyDestroyed):

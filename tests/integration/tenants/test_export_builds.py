@@ -362,10 +362,10 @@ _WORKER = """
 import django, os, signal, sys
 django.setup()
 from django.utils import timezone
-from tenants.compliance.exports import sql, xlsx
-from tenants.compliance.exports.jobs import build, sealed
-sql.BATCH_ROWS = 2
-kept = build._keep
+from tenants.compliance.exports import sql_source
+from tenants.compliance.exports.jobs import run, sealed_objects
+sql_source.BATCH_ROWS = 2
+kept = run._keep
 num_kept = 0
 def keep(*args):
     global num_kept
@@ -373,8 +373,8 @@ def keep(*args):
     num_kept += 1
     if num_kept == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
-build._keep = keep
-while build.visit(sys.argv[1], timezone.now):
+run._keep = keep
+while run.visit(sys.argv[1], timezone.now):
     pass
 """
 
