@@ -5,4 +5,4 @@ from caret.celery import app
 
 def run_now(task: str) -> None:
     """`task`: its function's name in `tenants.tasks`."""
-    app.send_task(f"tenants.tasks.{task}", expires=60)
+    app.send_task(f"tenants.tasks.{task}", expires=240)
