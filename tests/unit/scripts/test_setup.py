@@ -14,9 +14,10 @@ from caret.local.paths import REPOSITORY
 
 
 @pytest.fixture
-def setup(tmp_path: Path) -> Any:
+def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script as a module that takes `tmp_path` for the repository."""
     script = REPOSITORY / "platform" / "scripts" / "setup"
+    monkeypatch.syspath_prepend(script.parent)
     loader = importlib.machinery.SourceFileLoader("caret_setup", str(script))
     module = ModuleType("caret_setup")
     module.__file__ = str(script)
@@ -152,13 +153,17 @@ def test_a_full_disk_is_refused_before_anything_is_fetched(setup: Any) -> None:
 
 
 def test_a_disk_that_fills_while_it_installs_is_named(setup: Any) -> None:
-    refusal = setup.explain("3/4 packages", 1, "OSError: [Errno 28] No space left on device")
+    refusal = setup.explain(
+        "3/4 packages", 1, "OSError: [Errno 28] No space left on device", log=setup.LOG
+    )
 
     assert refusal.code == 4
 
 
 def test_a_failure_says_the_reason_and_where_the_rest_is(setup: Any) -> None:
-    refusal = setup.explain("3/4 packages", 1, "x\nERROR: No matching distribution\n")
+    refusal = setup.explain(
+        "3/4 packages", 1, "x\nERROR: No matching distribution\n", log=setup.LOG
+    )
 
     assert refusal.code == 6
     assert "No matching distribution" in str(refusal)
@@ -177,7 +182,7 @@ def test_an_unsuitable_python_is_named(setup: Any, monkeypatch: pytest.MonkeyPat
 
 def test_a_processor_without_avx2_is_named(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    setup.has_avx2 = lambda: False
+    monkeypatch.setattr("setup_machine.has_avx2", lambda: False)
 
     with pytest.raises(setup.Refusal, match="AVX2") as caught:
         setup.check_machine("cpu")
@@ -254,7 +259,7 @@ def test_a_step_that_writes_nothing_is_ended(setup: Any) -> None:
 
 
 def test_an_index_that_cannot_be_reached_is_named(setup: Any) -> None:
-    refusal = setup.explain("2/4 uv", 1, "NewConnectionError: x\nERROR: y\n")
+    refusal = setup.explain("2/4 uv", 1, "NewConnectionError: x\nERROR: y\n", log=setup.LOG)
 
     assert "cannot be reached" in str(refusal)
 

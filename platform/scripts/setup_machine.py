@@ -1,0 +1,72 @@
+"""Checks of the machine for `platform/scripts/setup`: Python, processor, GPU.
+
+Standard library only, like the script itself.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+
+# Exit codes of the script.
+BAD_SETTING, NO_DISK_SPACE, MISSING_FEATURE, FAILED, INTERRUPTED = 2, 4, 5, 6, 130
+
+
+class Refusal(Exception):
+    def __init__(self, sentence: str, code: int, *, output: str = "") -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.output = output  # of the command that failed
+
+
+def find_suitable_python() -> None:
+    """Run the script again with Python 3.11 or 3.12 if this Python is another. Raises Refusal."""
+    if (3, 11) <= sys.version_info[:2] < (3, 13):
+        return
+    for name in ("python3.11", "python3.12"):
+        if shutil.which(name):
+            os.execvp(name, [name, *sys.argv])  # noqa: S606  # the same program, no shell wanted
+    raise Refusal(
+        f"Caret needs Python 3.11 or 3.12; this is {platform.python_version()}, and neither"
+        " python3.11 nor python3.12 is on the path.",
+        BAD_SETTING,
+    )
+
+
+def has_nvidia_gpu() -> bool:
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def check_processor(*, runs_engine: bool) -> None:
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in ("x86_64", "aarch64"):
+        raise Refusal(
+            f"Caret runs on Linux on x86_64 or aarch64; this is {sys.platform} on {machine}.",
+            MISSING_FEATURE,
+        )
+    if runs_engine and machine == "x86_64" and not has_avx2():
+        raise Refusal(
+            "This processor has no AVX2, which the engine for machines without a GPU needs.",
+            MISSING_FEATURE,
+        )
+
+
+def has_avx2() -> bool:
+    flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return flags is not None and "avx2" in flags.group(1).split()
+
+
+def check_venv_module() -> None:
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        raise Refusal(
+            "This Python cannot make virtual environments: its venv or ensurepip module is missing."
+            " On Debian and Ubuntu: apt install python3-venv",
+            MISSING_FEATURE,
+        ) from None

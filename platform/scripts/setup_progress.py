@@ -1,0 +1,76 @@
+"""The progress of `platform/scripts/setup` on the terminal, and why a step failed.
+
+Standard library only, like the script itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from setup_machine import FAILED, NO_DISK_SPACE, Refusal
+
+REMINDER_S = 15.0
+# A download that stalls writes nothing. The largest wheel (800 MB) takes this long at 1 MB/s.
+MAX_SILENCE_S = 900.0
+UNREACHABLE = re.compile(
+    r"Failed to establish a new connection|NewConnectionError|ConnectTimeout|Read timed out"
+    r"|NameResolutionError|dns error|error sending request"
+)
+
+
+class Line:
+    """One line that is rewritten on a terminal. On a pipe, a new line every REMINDER_S."""
+
+    def __init__(self, title: str, following: str) -> None:
+        self.title, self.following = title, following
+        self.moves = sys.stdout.isatty()
+        self.next_s = 0.0
+
+    def show(self, text: str, elapsed_s: float) -> None:
+        line = f"  ... {self.title:<18} {text:<44} {elapsed_s:5.0f} s  {self.following}"
+        if self.moves:
+            columns = shutil.get_terminal_size().columns
+            print(f"\r\033[K{line[: columns - 1]}", end="", flush=True)
+        elif elapsed_s >= self.next_s:
+            self.next_s = elapsed_s + REMINDER_S
+            print(line.rstrip(), flush=True)
+
+    def end(self, elapsed_s: float, *, ok: bool) -> None:
+        start = "\r\033[K" if self.moves else ""
+        sign = "ok " if ok else "-- "
+        print(f"{start}  {sign} {self.title:<18} {'':<44} {elapsed_s:5.0f} s", flush=True)
+
+
+def explain(title: str, status: int, output: str, *, log: Path) -> Refusal:
+    """Return the reason why a step failed, by its exit status and output."""
+    if "No space left on device" in output:
+        return Refusal(
+            f"The disk became full at {title}. Free some room, then run it again.", NO_DISK_SPACE
+        )
+    if UNREACHABLE.search(output):
+        return Refusal(
+            f"The installation failed at {title}: the package index cannot be reached. Check the"
+            f" network, or name a folder of wheels: PIP_FIND_LINKS=FOLDER. All of it: {log}.",
+            FAILED,
+            output=output,
+        )
+    if status == -signal.SIGKILL:
+        return Refusal(
+            f"The installation was ended at {title}: it was killed, or wrote nothing for"
+            f" {MAX_SILENCE_S / 60:.0f} minutes. All of it: {log}. The next run goes on from here.",
+            FAILED,
+            output=output,
+        )
+    reasons = re.findall(r"^error: (.*)$", output, re.MULTILINE | re.IGNORECASE)
+    reason = f" The reason given: {reasons[0]}." if reasons else ""
+    hint = " A folder with its wheel helps: PIP_FIND_LINKS=FOLDER." if "by uv" in title else ""
+    return Refusal(
+        f"The installation failed at {title} (exit status {status}).{reason}{hint}"
+        f" All of it: {log}. The next run goes on from here.",
+        FAILED,
+        output=output,
+    )
