@@ -16,7 +16,7 @@ _WITH_VALUES: Final = (
     gettext_noop("It did not answer (%(error)s)."),
     gettext_noop("The mail server did not take it (%(error)s)."),
 )
-# Of caret.foundation.egress.http_client, which has no catalogue.
+# Errors of caret.foundation.egress.http_client, which has no catalogue of translations.
 OF_EXCHANGES: Final = (
     gettext_noop("It took too long."),
     gettext_noop("It answered too much."),

@@ -40,7 +40,7 @@ _Kind = TypeVar("_Kind", bound=Resource[Any])
 
 @dataclass(frozen=True, slots=True)
 class Collection(Generic[_Kind]):
-    """What one kind of resource is made of, by tenants.identity.scim."""
+    """A SCIM resource type, with the operations of tenants.identity.scim that serve it."""
 
     model: type[_Kind]
     id_name: str  # as operations and queries call it

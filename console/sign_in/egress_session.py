@@ -1,4 +1,4 @@
-"""What `requests` sends to identity providers goes through caret.foundation.egress.http_client."""
+"""Send requests to identity providers through caret.foundation.egress.http_client."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What all consumers share."""
+"""The base class of all consumers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -55,8 +55,7 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def editor_named(scope: Scope) -> str:
-    """By X-Caret-Editor, else by the User-Agent, as one of
-    inference.gateway.protocol.user_agent."""
+    """Return the editor that X-Caret-Editor names, else the one that the User-Agent names."""
     return editor_of(header(scope, b"x-caret-editor"), header(scope, b"user-agent"))
 
 

@@ -50,8 +50,7 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True)  # None: never
     revoked_at = models.DateTimeField(null=True)  # None: in force
     last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
-    # Of the console's page, which takes it anew each time; tenants.identity.api_keys.playground has
-    # the rules.
+    # The playground page creates a new key each time (tenants.identity.api_keys.playground).
     is_playground = models.BooleanField(db_default=False)
     leaked_at = models.DateTimeField(null=True)  # when somebody reported to have found it
     leak_told_at = models.DateTimeField(null=True)  # when its owner was told of that

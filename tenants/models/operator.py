@@ -15,10 +15,10 @@ class Operator(models.Model):
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])
     password = models.CharField(max_length=128)  # hashed
-    sealed_factor = models.BinaryField()  # of his one-time codes, see tenants.fleet.operators.totp
+    sealed_factor = models.BinaryField()  # of one-time codes: tenants.fleet.operators.totp
     last_step = models.BigIntegerField(default=0)  # of the last code taken: each is good once
     created_at = models.DateTimeField()
-    disabled_at = models.DateTimeField(null=True)  # None: he may sign in
+    disabled_at = models.DateTimeField(null=True)  # None: can sign in
 
     class Meta:
         constraints: ClassVar = [

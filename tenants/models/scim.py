@@ -45,9 +45,8 @@ class ScimUser(models.Model):
     external_id = models.CharField(max_length=254)  # "": none
     email = models.CharField(max_length=254)  # lower case; "": none
     active = models.BooleanField()
-    document = (
-        models.JSONField()
-    )  # tenants.identity.scim.resources.User without what others say of him
+    # tenants.identity.scim.resources.User, without the attributes that other resources define.
+    document = models.JSONField()
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 

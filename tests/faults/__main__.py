@@ -139,12 +139,12 @@ def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
     if any(fnmatch(fault.file, pattern) for pattern in _MAKES_DATABASE):
         scratch = scratch.with_template(None)
     with scratch.planted(fault):
-        verdict = try_tests(scratch, fault.tests, limit_s=limit_s)
+        verdict = try_tests(scratch, fault.pytest_arguments, limit_s=limit_s)
         if verdict.caught_by is None and fault.needs_services and scratch.template:
             # Sound code made the template's database: the fault may be in that code.
-            fresh = try_tests(scratch.with_template(None), fault.tests, limit_s=limit_s)
+            fresh = try_tests(scratch.with_template(None), fault.pytest_arguments, limit_s=limit_s)
             verdict = Verdict(fresh.caught_by, verdict.seconds + fresh.seconds, fresh.is_timeout)
-    if verdict.is_timeout and try_tests(scratch, fault.tests, limit_s=limit_s).caught_by:
+    if verdict.is_timeout and try_tests(scratch, fault.pytest_arguments, limit_s=limit_s).caught_by:
         raise NoVerdict("its tests exceed the time limit, and do not pass without it either")
     return verdict
 

@@ -44,6 +44,11 @@ class Fault:
         return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
 
     @property
+    def pytest_arguments(self) -> tuple[str, ...]:
+        """Return what selects its tests: pytest leaves out those of the deep suite by default."""
+        return (*(("-m", "") if self.suite == "deep" else ()), *self.tests)
+
+    @property
     def needs_services(self) -> bool:
         return self.cost > _FOLDERS.index("unit")  # tests of the architecture read the database
 

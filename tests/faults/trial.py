@@ -36,10 +36,13 @@ class Verdict:
     is_timeout: bool = False
 
 
-def try_tests(scratch: Scratch, tests: Sequence[str], *, limit_s: float) -> Verdict:
-    """Run `tests` until one fails. Exceeding `limit_s` is a failure. Raises NoVerdict."""
+def try_tests(scratch: Scratch, arguments: Sequence[str], *, limit_s: float) -> Verdict:
+    """Run pytest with `arguments` until a test fails. Exceeding `limit_s` is a failure.
+
+    Raises NoVerdict.
+    """
     started = time.monotonic()
-    code, output = _run_pytest(scratch, ["-x", *tests], limit_s=limit_s)
+    code, output = _run_pytest(scratch, ["-x", *arguments], limit_s=limit_s)
     seconds = time.monotonic() - started
     if code is None:
         return Verdict(f"the time limit of {limit_s:.0f} s", seconds, is_timeout=True)
@@ -49,7 +52,7 @@ def try_tests(scratch: Scratch, tests: Sequence[str], *, limit_s: float) -> Verd
 def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -> set[str]:
     """Return which of `tests` (files or functions) fail when all run. Raises NoVerdict."""
     code, output = _run_pytest(
-        scratch, ["--continue-on-collection-errors", *tests], limit_s=limit_s
+        scratch, ["--continue-on-collection-errors", "-m", "", *tests], limit_s=limit_s
     )
     if code not in (_PASSED, *_FAILURES):
         raise NoVerdict(f"pytest ended with {code} without a fault: {output[-_TAIL_CHARS:]}")

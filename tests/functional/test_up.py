@@ -1,4 +1,4 @@
-"""What `manage.py up --detach` promises with a real engine, looked at in the session's own run."""
+"""Test `manage.py up --detach` with a real engine, on the installation that the session started."""
 
 import os
 import signal

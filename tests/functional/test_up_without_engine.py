@@ -1,5 +1,7 @@
-"""What `manage.py up` and `down` promise without an engine of their own. A start takes most of the
-time, so the first tests share three of them, in the order of the file."""
+"""Test `manage.py up` and `down` with an engine that runs elsewhere.
+
+Starting takes most of the time, so the first tests share three starts, in the order of the file.
+"""
 
 import os
 import re

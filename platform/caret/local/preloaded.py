@@ -1,7 +1,7 @@
-"""`make dev`: a console that starts in half the time, because its libraries are loaded already.
+"""For `make dev`: start the console in half the time, with libraries that are already loaded.
 
-While one console runs, the next one has imported the libraries and waits for its start:
-`python -m caret.local.preloaded`. It imports no code of ours, which may still change.
+While one console runs, a second process (`python -m caret.local.preloaded`) has imported the
+libraries and waits. It imports no code of Caret, which may still change.
 """
 
 import gc
@@ -15,7 +15,7 @@ from caret.local.child_process import Child, ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
 from caret.local.service import ProgramPart
 
-# Those that take the longest, and that can be imported before Django is set up.
+# The slowest imports that do not need Django to be set up.
 _LIBRARIES: Final = (
     *("scim2_models", "django.contrib.admin", "psycopg", "redis.asyncio", "aiohttp", "uvicorn"),
     *("structlog", "reportlab.platypus", "pyarrow", "fido2.server"),
@@ -25,7 +25,7 @@ _MANY_OBJECTS: Final = 100_000
 
 
 class PreloadedPart:
-    """A part whose next process waits, from the moment that the current one is ready."""
+    """A part whose next process waits as soon as the current one is ready."""
 
     def __init__(self, part: ProgramPart) -> None:
         self._part = part
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> None:
     """Wait for the end of the input, then be `manage.py COMMAND`."""
     for name in _LIBRARIES:
         importlib.import_module(name)
-    # A start makes many objects and little garbage: looking for it takes a quarter of the time.
+    # Starting makes many objects and little garbage: collections would take a quarter of the time.
     gc.freeze()
     gc.set_threshold(_MANY_OBJECTS)
     sys.stdin.buffer.read()

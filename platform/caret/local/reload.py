@@ -1,4 +1,4 @@
-"""`make dev`: which files were saved, and which programs run them."""
+"""For `make dev`: find the files that were saved, and the programs that run them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Final
 from caret.local.signals import StopRequested
 
 CONSOLE, GATEWAY, WORKER, BEAT = "Console", "Gateway", "Worker", "Beat"
-# By how a path begins. Templates and static files have no row: the console reads them again.
+# Programs by the beginning of a path. Templates and static files have no row: the console reads
+# them again.
 _PROGRAMS: Final = {
     "inference/": {GATEWAY},
     "tenants/": {CONSOLE, WORKER},
@@ -37,7 +38,7 @@ def programs_of(file: str) -> set[str]:
 
 
 def changed_files(repository: Path) -> Iterator[set[str]]:
-    """Yield without end what was saved since the last time, mostly nothing.
+    """Yield the files that were saved since the last call, mostly none, without end.
 
     Paths are relative to the repository. Raises StopRequested when a signal arrives meanwhile:
     watchfiles replaces the exception of our signal handler by KeyboardInterrupt.

@@ -18,9 +18,9 @@ from caret.local.service import Part, await_ready
 
 _LOOK_S = 0.1
 _LOG_CARE_S = 30.0
-# For a part whose code has changed: what it has in hand is not worth waiting for.
+# A part whose code has changed need not finish its work.
 _RESTART_GRACE_S = 1.0
-# Those that come first, console and gateway, should not share the processors with the others.
+# Restart console and gateway first: with all parts at once, each would start more slowly.
 _MAX_RESTARTS_AT_ONCE = 2
 
 

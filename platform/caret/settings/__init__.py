@@ -30,7 +30,7 @@ DEBUG = env_bool("CARET_DEBUG", False)
 # Set by `make dev`: templates and static files are read again when they change.
 RELOAD = env_bool("CARET_RELOAD", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
-# What wraps the tenants' keys: tenants.security.encryption.root_keys has the forms.
+# Root keys, which wrap tenant keys; tenants.security.encryption.root_keys has the formats.
 ROOT_KEYS = env_list("CARET_ROOT_KEYS", "root-secret")
 SECRET_KEY = derive_key(ROOT_SECRET, "django/1").hex()
 # Raised to sign with a new key; those of the lower versions still verify what they signed.

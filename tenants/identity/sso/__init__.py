@@ -1,1 +1,1 @@
-"""How a tenant's people sign in: its identity provider, and whether a second factor is wanted."""
+"""A tenant's sign-in settings: its identity provider, and whether a second factor is required."""

@@ -19,7 +19,7 @@ from caret.foundation.crypto.canonical_json import canonical, exact
 
 DEFINITION: Final = 1
 FORMAT: Final = "caret.audit"
-# Of signatures: see caret.foundation.crypto.signing.
+# Purposes of signatures (caret.foundation.crypto.signing).
 HEAD_PURPOSE: Final = "audit-head/1"
 HEADER_PURPOSE: Final = "audit-export-header/1"
 TRAILER_PURPOSE: Final = "audit-export-trailer/1"

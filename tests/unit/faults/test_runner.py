@@ -20,7 +20,7 @@ def scratch(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path)
 
 
-def _fault(replace: str, *, file: str = "sums.py") -> Fault:
+def _fault(replace: str, *, file: str = "sums.py", suite: str = "default") -> Fault:
     return Fault(
         id="sums-wrong",
         area="money",
@@ -29,7 +29,7 @@ def _fault(replace: str, *, file: str = "sums.py") -> Fault:
         replace=replace,
         breaks="The sum is wrong.",
         tests=("test_sums.py",),
-        suite="default",
+        suite=suite,
     )
 
 
@@ -43,6 +43,20 @@ def test_a_fault_is_caught_by_the_test_that_fails_and_is_gone_afterwards(scratch
         assert _try(scratch).caught_by == "test_sums.py::test_add"
     assert (scratch.root / "sums.py").read_text() == SUM
     assert _try(scratch).caught_by is None
+
+
+def test_a_fault_of_the_deep_suite_runs_its_deep_tests(scratch: Scratch) -> None:
+    (scratch.root / "pytest.ini").write_text(
+        "[pytest]\naddopts = -m 'not deep'\nmarkers =\n  deep: random or long\n"
+    )
+    tests = scratch.root / "test_sums.py"
+    tests.write_text(f"import pytest\n\npytestmark = pytest.mark.deep\n{tests.read_text()}")
+    fault = _fault("a - b", suite="deep")
+
+    with scratch.planted(fault):
+        verdict = try_tests(scratch, fault.pytest_arguments, limit_s=60)
+
+    assert verdict.caught_by == "test_sums.py::test_add"
 
 
 def test_a_fault_that_hangs_is_caught_by_the_time_limit(scratch: Scratch) -> None:
