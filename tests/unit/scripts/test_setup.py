@@ -2,8 +2,10 @@
 
 import importlib.machinery
 import importlib.util
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -237,6 +239,12 @@ def test_the_light_environment_needs_no_engine(setup: Any, monkeypatch: pytest.M
     assert setup.choose_lock(wants_dev=False, wants_light=True) == "light"
 
 
+def development_packages() -> set[str]:
+    """Return the packages that pyproject.toml lists for development, without their versions."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    return {re.split(r"[~=\[]", each)[0] for each in project["optional-dependencies"]["dev"]}
+
+
 def test_the_light_lock_has_the_versions_of_the_full_one_without_torch() -> None:
     locks = REPOSITORY / "platform" / "locks"
     light, dev = (
@@ -245,6 +253,7 @@ def test_the_light_lock_has_the_versions_of_the_full_one_without_torch() -> None
     )
 
     assert light < dev
+    assert development_packages() <= {line.partition("==")[0] for line in light}
     assert not {line for line in light if line.startswith(("torch", "vllm", "transformers"))}
 
 
