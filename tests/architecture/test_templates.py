@@ -1,4 +1,4 @@
-"""What people read in templates is marked for the catalogues."""
+"""Templates: visible text is marked for translation, and forms have a CSRF token."""
 
 import re
 from collections.abc import Iterator
@@ -74,3 +74,14 @@ def test_it_finds_words_and_lets_marked_ones_be() -> None:
     )
 
     assert list(unmarked(template)) == ["Keys", "now", "Limits"]
+
+
+def test_every_form_that_posts_has_a_csrf_token() -> None:
+    without = [
+        f"{path.relative_to(TEMPLATES)}: {form[:80]}"
+        for path in TEMPLATES.rglob("*.html")
+        for form in re.findall(r"<form\b.*?</form>", path.read_text(), re.DOTALL)
+        if 'method="post"' in form and "{% csrf_token %}" not in form
+    ]
+
+    assert without == []
