@@ -12,6 +12,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = pytest.mark.engine
 MODEL = "whatever"
+_MAX_TRIES = 3
 
 
 @pytest.fixture
@@ -164,18 +165,22 @@ async def test_the_models_are_listed(client: openai.AsyncOpenAI) -> None:
 async def test_closing_the_stream_frees_the_engine(
     site: Site, client: openai.AsyncOpenAI, long_frame: Frame
 ) -> None:
-    num_records = await site.num_records()
+    # A client without a core for a moment closes the stream after the completion's end: try again.
+    for _ in range(_MAX_TRIES):
+        num_records = await site.num_records()
+        stream = await client.completions.create(
+            model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=512, stream=True
+        )
+        async for _chunk in stream:
+            break
+        await stream.close()
+        assert await site.idle()
+        (record,) = await site.records_after(num_records)
+        if record.finish == "cancelled":
+            break
 
-    stream = await client.completions.create(
-        model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=512, stream=True
-    )
-    async for _ in stream:
-        break
-    await stream.close()
-
-    assert await site.idle()
-    (record,) = await site.records_after(num_records)
     assert record.finish == "cancelled"
+    assert 0 < record.generated_tokens < 512
 
 
 async def test_the_clients_errors_carry_our_codes(site: Site) -> None:
