@@ -14,9 +14,9 @@ from django.shortcuts import redirect, render
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from console.sign_in.mfa_adapter import has_given_second_factor, page_for_second_factor
+from console.sign_in.mfa_adapter import has_verified_mfa, mfa_page_url
 from console.sign_in.session import provider_of
-from tenants.base.errors import Forbidden, Invalid, NotFound
+from tenants.base.errors import Forbidden, InvalidValue, NotFound
 from tenants.identity.members.queries import MembershipRow, find_memberships
 from tenants.security.authorization.actor import Actor
 
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CurrentMember:
     email: str
     name: str
     actor: Actor
@@ -35,7 +35,7 @@ class Member:
     other_tenants: list[MembershipRow]  # by name
 
 
-def find_member(request: HttpRequest) -> Member | None:
+def find_member(request: HttpRequest) -> CurrentMember | None:
     """None for somebody who is not signed in or belongs to no tenant. One query, made each time: a
     membership that ended has ended."""
     user = request.user
@@ -56,7 +56,7 @@ def find_member(request: HttpRequest) -> Member | None:
         is_closing=tenant.status is TenantStatus.CLOSING,
     )
     others = [row for row in memberships if row is not tenant]
-    return Member(
+    return CurrentMember(
         user.get_username(), user.name, actor, tenant, _lacks_second_factor(request, tenant), others
     )
 
@@ -72,10 +72,10 @@ def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """Who came by the tenant's identity provider was asked there."""
     if not tenant.requires_second_factor or provider_of(request) is not None:
         return False
-    return not has_given_second_factor(request)
+    return not has_verified_mfa(request)
 
 
-def choose_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
+def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
     """False, and nothing changes, when the user does not belong to it, or his session may not."""
     if tenant_id not in {row.tenant_id for row in _memberships(request)}:
         return False
@@ -88,8 +88,8 @@ def client_address(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # no binding: unknown
 
 
-def for_members(
-    view: Callable[Concatenate[HttpRequest, Member, P], HttpResponse],
+def member_required(
+    view: Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
     """A page that somebody must be signed in for; it is given who. What is refused, and not told by
     the page itself, is an error's page: 403, 404, or 400 for a cursor that somebody made up."""
@@ -102,7 +102,7 @@ def for_members(
         if member is None:
             return render(request, "console/no_tenant.html", status=403)
         if member.lacks_second_factor:
-            return redirect(page_for_second_factor(request))
+            return redirect(mfa_page_url(request))
         with _refusals_as_errors():
             return view(request, member, *args, **kwargs)
 
@@ -118,5 +118,5 @@ def _refusals_as_errors() -> Iterator[None]:
         raise PermissionDenied from error
     except NotFound as error:
         raise Http404 from error
-    except Invalid as error:
+    except InvalidValue as error:
         raise BadRequest(error.message) from error

@@ -27,7 +27,7 @@ OF_EXCHANGES: Final = (
 )
 
 
-def said_error(error: str) -> str:
+def translate_delivery_error(error: str) -> str:
     """Empty where nothing failed. What is in no catalogue is told as it is."""
     for wording, pattern in _PATTERNS:
         if match := pattern.fullmatch(error):

@@ -107,16 +107,16 @@ EDITORS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EditorSnippet:
     code: str
     name: str
     place: str
     text: str
 
 
-def settings_with(key: str) -> list[Settings]:
+def settings_with(key: str) -> list[EditorSnippet]:
     return [
-        Settings(editor.code, str(editor.name), str(editor.place), _filled(editor.text, key))
+        EditorSnippet(editor.code, str(editor.name), str(editor.place), _filled(editor.text, key))
         for editor in EDITORS
     ]
 

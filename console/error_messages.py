@@ -3,10 +3,10 @@
 from django.utils.translation import gettext
 
 from caret.foundation.crypto.signing import BadSignature
-from tenants.base.errors import Refused
+from tenants.base.errors import DomainError
 
 
-def told(error: Refused | BadSignature) -> str:
+def translate_error(error: DomainError | BadSignature) -> str:
     """For a page. A wording that is in no catalogue is told as it is."""
     wording = gettext(error.wording)
     return wording.format(**error.values) if error.values else wording

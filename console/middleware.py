@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from redis import RedisError
 
 from caret.foundation.web.credential_notes import note_credential
-from console.operator_admin.session_cookies import is_operators
+from console.operator_admin.session_cookies import is_operator_path
 from console.views.errors import unavailable
 
 logger = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ class ContentSecurityPolicy:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
-        policy = OPERATORS_POLICY if is_operators(request) else POLICY
+        policy = OPERATORS_POLICY if is_operator_path(request) else POLICY
         response.headers.setdefault("Content-Security-Policy", policy)
         response["Permissions-Policy"] = "interest-cohort=(), camera=(), microphone=()"
         return response
@@ -86,7 +86,7 @@ class SessionNotes:
         return response
 
 
-class RedisAnswers:
+class RedisErrorMiddleware:
     """Or else it is said that it does not. Pages of allauth's count tries and used codes there:
     who cannot count lets nobody in."""
 
@@ -103,7 +103,7 @@ class RedisAnswers:
         return unavailable(request)
 
 
-class Utf8Only:
+class Utf8OnlyMiddleware:
     """Django reads forms and addresses by whatever codec a request names, and Python has some that
     make what is no text (unicode_escape: halves of surrogate pairs) or none at all (zlib)."""
 

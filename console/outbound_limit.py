@@ -3,6 +3,6 @@ hold but a few of the console's places: see caret.asgi, which has 64."""
 
 from typing import Final
 
-from caret.foundation.concurrency.bulkhead import Places
+from caret.foundation.concurrency.bulkhead import Bulkhead
 
-OUTWARD: Final = Places(max_each=8, max_all=32)
+OUTWARD: Final = Bulkhead(max_each=8, max_all=32)

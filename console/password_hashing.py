@@ -25,15 +25,15 @@ BUSY: Final = gettext_noop(
 _places: Final = BoundedSemaphore(MAX_CHECKS)
 
 
-class Busy(Exception):
+class TooManyHashes(Exception):
     """No place became free in time."""
 
 
 @contextmanager
-def checking_place() -> Iterator[None]:
+def hashing_slot() -> Iterator[None]:
     """Raises Busy."""
     if not _places.acquire(timeout=MAX_WAIT_S):
-        raise Busy
+        raise TooManyHashes
     try:
         yield
     finally:
@@ -44,5 +44,5 @@ def check_password(request: HttpRequest, *, email: str, password: str) -> User |
     """The user; None when the two do not belong together. Raises Busy."""
     if "\0" in email:  # nobody's, and Postgres would not even look
         return None
-    with checking_place():
+    with hashing_slot():
         return authenticate(request, username=email, password=password)

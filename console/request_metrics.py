@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from caret.foundation.web import connections
-from console.operator_admin.session_cookies import is_operators
+from console.operator_admin.session_cookies import is_operator_path
 
 # Around what a page is to take: 300 ms, and what makes people ask again: 2 s.
 _BOUNDS_S: Final = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -28,7 +28,7 @@ for _metric in connections.METRICS:
     registry.register(_metric)
 
 
-class RequestTimes:
+class RequestMetricsMiddleware:
     """The outermost middleware: what others refuse counts, too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -44,7 +44,7 @@ class RequestTimes:
 
 
 def _area(request: HttpRequest) -> str:
-    if is_operators(request):
+    if is_operator_path(request):
         return "operators"
     found = (area for start, area in _AREAS.items() if request.path_info.startswith(start))
     return next(found, "pages")

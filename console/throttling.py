@@ -64,7 +64,7 @@ MAX_ATTEMPTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SecretAttempt:
     """A guess at a secret of an account."""
 
     secret: Secret
@@ -75,7 +75,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Throttled:
+class AttemptThrottled:
     wait_s: int  # at least 1, at most MAX_WAIT_S
     is_by_network: bool  # else by account
 
@@ -91,14 +91,14 @@ class Throttled:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counter:
+class _AttemptCounter:
     name: str
     limit: int
     window_s: int
     is_of_network: bool = False
 
 
-def count_attempt(attempt: Attempt) -> Throttled | None:
+def count_attempt(attempt: SecretAttempt) -> AttemptThrottled | None:
     """Count it, before the secret is checked. None: it is within the limits.
 
     Raises redis.RedisError: nobody is let in while attempts cannot be counted.
@@ -106,7 +106,7 @@ def count_attempt(attempt: Attempt) -> Throttled | None:
     return _count(_counters(attempt))
 
 
-def forgive_attempt(attempt: Attempt) -> None:
+def forgive_attempt(attempt: SecretAttempt) -> None:
     """Take a guess that was right, or was not checked, off the account's counters. The network's
     stays: one right password buys no guesses at other accounts. Raises redis.RedisError."""
     names = [counter.name for counter in _counters(attempt) if not counter.is_of_network]
@@ -123,7 +123,7 @@ def is_known_network(*, account: str, address: str) -> bool:
     return bool(connect().exists(_name_of_known_network(account, address)))
 
 
-def count_request_of_network(*, address: str, what: str = "sign-in") -> Throttled | None:
+def count_request_of_network(*, address: str, what: str = "sign-in") -> AttemptThrottled | None:
     """As `count_attempt`, for requests that guess at no account; each `what` counts for itself.
     Raises redis.RedisError."""
     return _count([_network_counter(address, what)])
@@ -131,31 +131,34 @@ def count_request_of_network(*, address: str, what: str = "sign-in") -> Throttle
 
 def take_start_of_playground(*, user_id: str) -> bool:
     """False: too many starts. Raises redis.RedisError."""
-    return _count([_Counter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)]) is None
+    return (
+        _count([_AttemptCounter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)])
+        is None
+    )
 
 
-def _count(counters: list[_Counter]) -> Throttled | None:
+def _count(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
     """Count one attempt at each counter, up to the first that is full."""
     limits = [number for counter in counters for number in (counter.limit, counter.window_s)]
     names = [counter.name for counter in counters]
     full, left_ms = connect().eval(_COUNT_SCRIPT, len(names), *names, *limits)
     if not full:
         return None
-    return Throttled(max(1, ceil(left_ms / 1000)), counters[full - 1].is_of_network)
+    return AttemptThrottled(max(1, ceil(left_ms / 1000)), counters[full - 1].is_of_network)
 
 
-def _counters(attempt: Attempt) -> list[_Counter]:
+def _counters(attempt: SecretAttempt) -> list[_AttemptCounter]:
     limit = MAX_ATTEMPTS[attempt.secret]
     account = _digest(f"{attempt.secret}|{attempt.account.strip().lower()}")
     name = f"caret:throttle:{attempt.secret}:{account}"
     if attempt.device is not None:
-        return [_Counter(f"{name}:device:{_digest(attempt.device)}", limit, MAX_WAIT_S)]
+        return [_AttemptCounter(f"{name}:device:{_digest(attempt.device)}", limit, MAX_WAIT_S)]
     network = _network(attempt.address)
     place = f"known-network:{network}" if attempt.is_known_network else "unknown"
     return [
         _network_counter(attempt.address, "sign-in"),
-        _Counter(f"{name}:network:{network}", MAX_TRIES, WINDOW_S),
-        _Counter(f"{name}:{place}", limit, MAX_WAIT_S),
+        _AttemptCounter(f"{name}:network:{network}", MAX_TRIES, WINDOW_S),
+        _AttemptCounter(f"{name}:{place}", limit, MAX_WAIT_S),
     ]
 
 
@@ -164,9 +167,9 @@ def _name_of_known_network(account: str, address: str) -> str:
     return f"caret:throttle:known-network:{digest}"
 
 
-def _network_counter(address: str, what: str) -> _Counter:
+def _network_counter(address: str, what: str) -> _AttemptCounter:
     name = f"caret:throttle:{what}:network:{_network(address)}"
-    return _Counter(name, MAX_TRIES_OF_NETWORK, WINDOW_S, is_of_network=True)
+    return _AttemptCounter(name, MAX_TRIES_OF_NETWORK, WINDOW_S, is_of_network=True)
 
 
 def _network(address: str) -> str:

@@ -6,7 +6,7 @@ CompletionError                 has a stable wire `code` and an HTTP status
 |   |-- Unauthenticated         401 (503 when the gateway cannot tell)
 |   |-- Forbidden               403
 |   `-- Busy                    429; may say when to try again
-`-- EngineFailed                our side: 502 (503 when no engine is there)
+`-- EngineError                our side: 502 (503 when no engine is there)
     `-- PromptRefused           the client's side again: 400, and no fault of the engine's
 
 Dropped                         no error to the client: an empty completion that says why
@@ -16,7 +16,7 @@ A message never repeats what the client sent: it may be code, or a key.
 
 from typing import Final
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 
 
 class CompletionError(Exception):
@@ -39,31 +39,31 @@ class CompletionError(Exception):
             self.http_status = http_status
 
 
-class Refused(CompletionError):
+class ClientError(CompletionError):
     pass
 
 
-class BadRequest(Refused):
+class BadRequest(ClientError):
     http_status = 400
 
 
-class Unauthenticated(Refused):
+class UnauthenticatedRequest(ClientError):
     http_status = 401
 
 
-class Forbidden(Refused):
+class ForbiddenRequest(ClientError):
     http_status = 403
 
 
-class Busy(Refused):
+class TooManyRequests(ClientError):
     http_status = 429
 
 
-class EngineFailed(CompletionError):
+class EngineError(CompletionError):
     http_status = 502
 
 
-class PromptRefused(EngineFailed):
+class PromptRefused(EngineError):
     """An engine refuses what the prompt or its parameters say. Operators are not alerted:
     their rules count the codes `engine_...`, `deadline` and `internal`."""
 
@@ -73,11 +73,11 @@ class PromptRefused(EngineFailed):
         super().__init__("prompt_refused", "The engine does not accept this prompt.")
 
 
-class Dropped(Exception):
+class CompletionDropped(Exception):
     """The request is not worth an engine, or there is none for it. An editor is never shown an
     error for it: the client gets a regular, empty end."""
 
-    def __init__(self, finish: Finish) -> None:
+    def __init__(self, finish: FinishReason) -> None:
         """`finish`: SHED, SUPERSEDED or BUDGET."""
         super().__init__(finish.value)
         self.finish: Final = finish

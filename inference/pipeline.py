@@ -10,27 +10,27 @@ import structlog
 
 from caret.foundation.clock import Clock
 from caret.foundation.log_config import describe
-from inference.completion.incoming_request import Arrival
+from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client
-from inference.content_capture.telemetry import Telemetry
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ResponseWriter
+from inference.content_capture.telemetry import ContentCapture
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.sources.snippet_source import Snippets
+from inference.context.sources.snippet_source import SnippetSource
 from inference.filtering.filter import filter
 from inference.filtering.public_code_index import PublicCode
-from inference.gateway.admit import Admission, admit
+from inference.gateway.admit import AdmissionController, admit
 from inference.gateway.authenticate import authenticate
-from inference.gateway.protocol.late_outcomes import Belated
-from inference.gateway.protocol.recent_suggestions import Suggestions
-from inference.gateway.rate_limits.body_quota import Uploads
+from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
+from inference.gateway.protocol.recent_suggestions import RecentSuggestions
+from inference.gateway.rate_limits.body_quota import BodyQuota
 from inference.gateway.receive import receive
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.stream import stream
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
-from inference.prefix_cache.warmup import Warmer, stable_part
+from inference.prefix_cache.warmup import Warmer, stable_prefix
 from inference.recording.record import Recorder, record
 from inference.routing.route import Router, route
 
@@ -40,25 +40,25 @@ class DataPlane:
     """The long-lived parts, put together once by `caret.composition`."""
 
     clock: Clock
-    authority: Authority
-    admission: Admission
+    authority: SnapshotStore
+    admission: AdmissionController
     writers: Mapping[str, PromptWriter]  # by the pool's name
-    snippets: Snippets
+    snippets: SnippetSource
     router: Router
     engine: Engine
     recorder: Recorder
-    suggestions: Suggestions
-    belated: Belated
+    suggestions: RecentSuggestions
+    belated: LateOutcomeRecorder
     warmer: Warmer
-    uploads: Uploads
+    uploads: BodyQuota
     public_code: PublicCode | None = None  # None: no index was given
-    telemetry: Telemetry | None = None  # None: no content is kept, whoever agrees
+    telemetry: ContentCapture | None = None  # None: no content is kept, whoever agrees
 
 
 log = structlog.get_logger(__name__)
 
 
-async def serve(plane: DataPlane, arrival: Arrival, client: Client) -> None:
+async def serve(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """Completes, and logs a defect of ours without its message, which may hold code.
 
     Raises CancelledError only.
@@ -69,7 +69,7 @@ async def serve(plane: DataPlane, arrival: Arrival, client: Client) -> None:
         log.error("completion.defect", request_id=arrival.request_id, **describe(defect))
 
 
-async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
+async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """Serves one completion; all that can go wrong with it is told to the client and recorded.
 
     Raises only CancelledError and what is a defect of ours. Cancel its task with a Finish as the
@@ -97,17 +97,17 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
                         await send(text)
 
 
-async def warm(plane: DataPlane, arrival: Arrival) -> None:
+async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
     """The beginning of the sentence for nobody's eyes: prefills what stays put of a file's prompts.
 
     Raises CompletionError, Dropped.
     """
-    account = Account(arrival=arrival, clock=plane.clock)
+    account = RequestTrace(arrival=arrival, clock=plane.clock)
     request = receive(arrival)
     principal = _authenticate(plane, arrival)
     async with admit(plane.admission, principal, request, account) as admitted:
         writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
-        prompt = stable_part(assemble(writer, admitted, snippets))
+        prompt = stable_prefix(assemble(writer, admitted, snippets))
         asked = route(plane.router, admitted, prompt)
         async with generate(
             plane.engine, asked, plane.router.replicas, account, writer.tokens
@@ -116,7 +116,7 @@ async def warm(plane: DataPlane, arrival: Arrival) -> None:
                 pass
 
 
-def _authenticate(plane: DataPlane, arrival: Arrival) -> Principal:
+def _authenticate(plane: DataPlane, arrival: IncomingRequest) -> Principal:
     return authenticate(
         plane.authority,
         arrival.key_text,

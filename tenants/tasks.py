@@ -10,12 +10,12 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from caret.contracts.captured_content import TelemetrySealer
+from caret.contracts.captured_content import ContentSealer
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
 from tenants.base import tombstones
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.base.signing_keys import signing_keys
 from tenants.billing.budgets import alert_delivery
 from tenants.billing.invoices import issue
@@ -27,7 +27,7 @@ from tenants.compliance.data_subjects import erasure_tombstones as erasures_note
 from tenants.compliance.data_subjects import erasure_worker
 from tenants.compliance.exports.jobs import cleanup as jobs_cleanup
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs.claim import Lane
+from tenants.compliance.exports.jobs.claim import JobLane
 from tenants.fleet.pools import daily_usage, installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
 from tenants.identity.api_keys import idle_revocation, leak_response
@@ -49,7 +49,7 @@ from tenants.usage.rollups import operations as rollups_operations
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def ingest_usage() -> None:
     consumer = f"{socket.gethostname()}-{os.getpid()}"
-    ingestion_operations.drain(redis_stream.UsageStream(connect(), consumer=consumer))
+    ingestion_operations.ingest_all(redis_stream.UsageStream(connect(), consumer=consumer))
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -59,19 +59,19 @@ def republish_snapshots() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def forget_answers() -> None:
-    idempotency.forget_answers(now=timezone.now())
+    idempotency.delete_expired(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def erase_subjects() -> None:
-    with alone(connect(), "erasures") as is_alone:
+    with redis_lock(connect(), "erasures") as is_alone:
         if is_alone:
-            erasure_worker.erase_demanded(now=timezone.now())
+            erasure_worker.run_due_erasures(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def rename_late_records() -> None:
-    erasure_worker.rename_late(now=timezone.now())
+    erasure_worker.pseudonymize_late_records(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -86,16 +86,16 @@ def purge_due() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def note_destroyed_keys() -> None:
-    tombstones.mark_store()
-    destroyed_keys.note_missed(now=timezone.now())
+    tombstones.initialize_store()
+    destroyed_keys.write_missing(now=timezone.now())
     erasures_noted.note_missed(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def serve_retrieval() -> None:
     if settings.RETRIEVAL:
-        worker.serve(
-            worker.Desk(
+        worker.run_worker(
+            worker.WorkerContext(
                 streams=RetrievalStreams(connect()),
                 sealer=Sealer(settings.ROOT_SECRET),
                 embedder=EmbeddingEngine(settings.EMBEDDINGS_URL, model=settings.EMBEDDINGS_MODEL),
@@ -111,12 +111,12 @@ def sweep_retrieval() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def rate_usage() -> None:
-    operations.rate_all(now=timezone.now())
+    operations.rate_all_tenants(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def sign_audit_heads() -> None:
-    signed_heads.sign_heads(keys=signing_keys(), now=timezone.now())
+    signed_heads.sign_all_heads(keys=signing_keys(), now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -127,12 +127,12 @@ def roll_up_usage() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def deliver_budget_alerts() -> None:
-    alert_delivery.deliver_all(now=timezone.now())
+    alert_delivery.deliver_all_alerts(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def end_leaked_keys() -> None:
-    leak_response.end_leaked_keys(connect(), now=timezone.now())
+    leak_response.process_leak_reports(connect(), now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -142,9 +142,9 @@ def revoke_idle_keys() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def push_audit() -> None:
-    with alone(connect(), "audit-push") as is_alone:
+    with redis_lock(connect(), "audit-push") as is_alone:
         if is_alone:
-            delivery_worker.push_due(clock=timezone.now)
+            delivery_worker.deliver_due(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -154,7 +154,7 @@ def issue_invoices() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def ingest_telemetry() -> None:
-    sealer = TelemetrySealer(settings.ROOT_SECRET)
+    sealer = ContentSealer(settings.ROOT_SECRET)
     telemetry_ingest.ingest(connect(), sealer, now=timezone.now())
 
 
@@ -165,16 +165,16 @@ def sweep_telemetry() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def build_exports() -> None:
-    with alone(connect(), "exports") as is_alone:
+    with redis_lock(connect(), "exports") as is_alone:
         if is_alone:
             jobs_run.build_due(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def write_long_exports() -> None:
-    with alone(connect(), "long-exports") as is_alone:
+    with redis_lock(connect(), "long-exports") as is_alone:
         if is_alone:
-            jobs_run.build_due(clock=timezone.now, lane=Lane.LONG)
+            jobs_run.build_due(clock=timezone.now, lane=JobLane.LONG)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -194,11 +194,11 @@ def read_gateways() -> None:
     now = timezone.now()
     found = installation_status.read_installation(now=now)
     recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
-    daily_usage.note_replicas(connect(), found, now=now)
+    daily_usage.record_replica_seconds(connect(), found, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def count_pool_days() -> None:
-    with alone(connect(), "pool-days") as is_alone:
+    with redis_lock(connect(), "pool-days") as is_alone:
         if is_alone:
-            daily_usage.count_due(connect(), now=timezone.now())
+            daily_usage.count_recent_days(connect(), now=timezone.now())

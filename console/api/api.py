@@ -7,7 +7,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from caret.foundation.concurrency.bulkhead import NoPlace
+from caret.foundation.concurrency.bulkhead import BulkheadFull
 from console.api import (
     audit,
     audit_sinks,
@@ -32,10 +32,10 @@ from console.api import (
     usage,
 )
 from console.api.authentication import TOO_LARGE, KeyAuth, MemberAuth
-from console.api.idempotency import repeatable
-from console.api.openapi import DESCRIPTION, Api
-from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
-from tenants.base.errors import Refused
+from console.api.idempotency import idempotent
+from console.api.openapi import DESCRIPTION, CaretApi
+from console.api.problems import Problem, ProblemRaised, build_problem, problem_response
+from tenants.base.errors import DomainError
 
 NOT_SIGNED_IN: Final = Problem(401, "not_signed_in", "Sign in first.")
 TOO_MANY_AT_ONCE: Final = Problem(
@@ -47,8 +47,8 @@ TOO_MANY_AT_ONCE: Final = Problem(
 _HTTP_CODES: Final = {400: "bad_json", 403: "csrf_failed"}
 
 
-def _build() -> Api:
-    api = Api(
+def _build() -> CaretApi:
+    api = CaretApi(
         title="Caret",
         version="1",
         description=DESCRIPTION,
@@ -57,7 +57,7 @@ def _build() -> Api:
         docs_url=None,  # it would load scripts from elsewhere
         openapi_url="openapi.json",
     )
-    api.add_decorator(repeatable, mode="view")
+    api.add_decorator(idempotent, mode="view")
     for prefix, router in (
         ("audit", audit.router),
         ("audit/sinks", audit_sinks.router),
@@ -90,15 +90,15 @@ def _build() -> Api:
     return api
 
 
-def _refused(_request: HttpRequest, error: Refused) -> HttpResponse:
-    return problem_response(problem_of(error))
+def _refused(_request: HttpRequest, error: DomainError) -> HttpResponse:
+    return problem_response(build_problem(error))
 
 
 def _raised(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
     return problem_response(error.problem)
 
 
-def _no_place(_request: HttpRequest, _error: NoPlace) -> HttpResponse:
+def _no_place(_request: HttpRequest, _error: BulkheadFull) -> HttpResponse:
     return problem_response(TOO_MANY_AT_ONCE)
 
 
@@ -123,9 +123,9 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 
 
 _HANDLERS: Final[dict[type[Exception], Callable[..., HttpResponse]]] = {
-    Refused: _refused,
+    DomainError: _refused,
     ProblemRaised: _raised,
-    NoPlace: _no_place,
+    BulkheadFull: _no_place,
     AuthenticationError: _not_signed_in,
     RequestDataTooBig: _too_large,
     ValidationError: _malformed,

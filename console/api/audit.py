@@ -8,18 +8,18 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import AwareDatetime, Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
-from tenants.security.audit.queries import Asked, EntryView, list_entries
+from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
 from tenants.security.authorization.actor import ActorKind
 
 router = Router(tags=["audit"])
 
 
-class Entry(Answer):
+class AuditEntryResponse(ResponseSchema):
     sequence: int  # from 1, without gaps
     id: uuid.UUID
     at: datetime
@@ -38,11 +38,11 @@ class Entry(Answer):
     hash: str  # platform/docs/audit.md says of what
 
 
-class EntryList(PageAnswer):
-    rows: list[Entry]  # newest first
+class EntryList(PageResponse):
+    rows: list[AuditEntryResponse]  # newest first
 
 
-class AskedFor(Paged):
+class AuditQuery(PageQuery):
     action: Annotated[str, Field(max_length=60)] | None = None
     # A user's id, a key's lookup id (scim:... for a token of SCIM), or "platform".
     actor: Annotated[str, Field(max_length=40)] | None = None
@@ -55,12 +55,12 @@ class AskedFor(Paged):
     "",
     response=EntryList,
     summary="The audit trail; that you looked becomes an entry of it.",
-    openapi_extra=open_to(Permission.READ_AUDIT),
+    openapi_extra=documents_permissions(Permission.READ_AUDIT),
 )
-def list_all(request: ApiRequest, asked: Query[AskedFor]) -> Page[EntryView]:
+def list_all(request: AuthenticatedRequest, asked: Query[AuditQuery]) -> Page[AuditEntryView]:
     return list_entries(
         actor=actor_of(request),
-        asked=Asked(asked.action, asked.actor, asked.target, asked.since, asked.until),
+        asked=AuditFilter(asked.action, asked.actor, asked.target, asked.since, asked.until),
         limit=asked.limit,
         cursor=asked.cursor,
         now=timezone.now(),

@@ -8,22 +8,22 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
-from console.api.pagination import PageAnswer, Paged
+from console.api.pagination import PageQuery, PageResponse
 from console.outbound_limit import OUTWARD
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.endpoint import SinkKind
 from tenants.compliance.audit_sinks.operations import (
     NewSink,
-    Tried,
+    TestResult,
     create_sink,
     delete_sink,
     replay_sink,
     retry_sink,
-    try_sink,
+    test_sink,
 )
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 
@@ -31,7 +31,7 @@ router = Router(tags=["sinks"])
 _MAX_SEQUENCE = 2**53 - 1
 
 
-class Sink(Answer):
+class SinkResponse(ResponseSchema):
     id: uuid.UUID
     kind: SinkKind
     name: str
@@ -46,12 +46,12 @@ class Sink(Answer):
     next_attempt_at: datetime | None  # null: at once
 
 
-class SinkPage(PageAnswer):
-    rows: list[Sink]  # newest first
+class SinkPage(PageResponse):
+    rows: list[SinkResponse]  # newest first
 
 
 class CreateSink(
-    Body,
+    RequestSchema,
     json_schema_extra={"example": {"name": "Splunk", "address": "https://siem.example/hook"}},
 ):
     name: str  # 1 to 120 characters, one sink's only
@@ -60,16 +60,16 @@ class CreateSink(
     from_sequence: Annotated[int, Field(ge=1, le=_MAX_SEQUENCE)] | None = None
 
 
-class CreatedSink(Answer):
+class CreatedSinkResponse(ResponseSchema):
     secret: str | None  # signs the webhook's messages; shown this once; null: syslog has none
-    sink: Sink
+    sink: SinkResponse
 
 
-class ReplaySink(Body, json_schema_extra={"example": {"from_sequence": 1}}):
+class ReplaySink(RequestSchema, json_schema_extra={"example": {"from_sequence": 1}}):
     from_sequence: Annotated[int, Field(ge=1, le=_MAX_SEQUENCE)]
 
 
-class TriedSink(Answer):
+class SinkTestResult(ResponseSchema):
     delivered: bool
     error: str  # "": it went well
 
@@ -78,42 +78,42 @@ class TriedSink(Answer):
     "",
     response=SinkPage,
     summary="List where the audit trail is pushed to, and how that goes.",
-    openapi_extra=open_to(Permission.READ_AUDIT),
+    openapi_extra=documents_permissions(Permission.READ_AUDIT),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[SinkView]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[SinkView]:
     return list_sinks(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.post(
     "",
-    response={201: CreatedSink},
+    response={201: CreatedSinkResponse},
     summary="Push the audit trail to a webhook or a syslog server.",
-    openapi_extra=open_to(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
 )
-def create(request: ApiRequest, asked: CreateSink) -> Status[object]:
+def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
     new = NewSink(asked.name, asked.address, asked.from_sequence)
     return Status(201, create_sink(actor=actor_of(request), new=new, now=timezone.now()))
 
 
 @router.post(
     "/{sink_id}/test",
-    response=TriedSink,
+    response=SinkTestResult,
     summary="Send a message that is no entry, and say what came of it.",
-    openapi_extra=open_to(Permission.PUSH_AUDIT) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.PUSH_AUDIT) | DONE_ANEW,
 )
-def test(request: ApiRequest, sink_id: uuid.UUID) -> Tried:
+def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     actor = actor_of(request)
     with OUTWARD.taken(actor.tenant_id):
-        return try_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
+        return test_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
 
 
 @router.post(
     "/{sink_id}/replay",
-    response=Sink,
+    response=SinkResponse,
     summary="Push the entries from a number on once more.",
-    openapi_extra=open_to(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
 )
-def replay(request: ApiRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkView:
+def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkView:
     return replay_sink(
         actor=actor_of(request),
         sink_id=sink_id,
@@ -124,11 +124,11 @@ def replay(request: ApiRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkVi
 
 @router.post(
     "/{sink_id}/retry",
-    response=Sink,
+    response=SinkResponse,
     summary="Try a sink that fails at once, instead of at its next attempt.",
-    openapi_extra=open_to(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
 )
-def retry(request: ApiRequest, sink_id: uuid.UUID) -> SinkView:
+def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
     return retry_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())
 
 
@@ -136,8 +136,8 @@ def retry(request: ApiRequest, sink_id: uuid.UUID) -> SinkView:
     "/{sink_id}",
     response={204: None},
     summary="Push nothing more to it.",
-    openapi_extra=open_to(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
 )
-def delete(request: ApiRequest, sink_id: uuid.UUID) -> Status[None]:
+def delete(request: AuthenticatedRequest, sink_id: uuid.UUID) -> Status[None]:
     delete_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())
     return Status(204, None)

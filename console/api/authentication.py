@@ -13,7 +13,7 @@ from ninja.security import HttpBearer, SessionAuth
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import Problem, ProblemRaised
 from console.api.rate_limit import take_request
-from console.current_member import Member, client_address, find_member
+from console.current_member import CurrentMember, client_address, find_member
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.security.authorization.actor import Actor
@@ -22,7 +22,7 @@ TOO_LARGE: Final = Problem(413, "too_large", "The body may have 1 MiB.")
 NO_SECOND_FACTOR: Final = Problem(
     403, "second_factor_required", "Your tenant wants a second factor. Set one up in the console."
 )
-_CALLER: Final = "_caret_caller"  # of a request: who was found to call, by require_caller
+_CALLER: Final = "_caret_caller"  # of a request: who was found to call, by require_authentication
 NO_TENANT: Final = Problem(403, "no_tenant", "You belong to no tenant.")
 
 
@@ -33,10 +33,10 @@ class Bearer:
     actor: Actor
 
 
-class ApiRequest(HttpRequest):
+class AuthenticatedRequest(HttpRequest):
     """A request that has passed KeyAuth or MemberAuth."""
 
-    auth: Member | Bearer
+    auth: CurrentMember | Bearer
 
 
 class KeyAuth(HttpBearer):
@@ -64,14 +64,14 @@ class MemberAuth(SessionAuth):
 
     def __call__(self, request: HttpRequest) -> Any | None:
         known = vars(request).get(_CALLER)
-        if isinstance(known, Member):
+        if isinstance(known, CurrentMember):
             return known
         # Before the token is looked for in it: nothing this large is read.
         if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
             raise ProblemRaised(TOO_LARGE)
         return super().__call__(request)
 
-    def authenticate(self, request: HttpRequest, key: str | None) -> Member | None:
+    def authenticate(self, request: HttpRequest, key: str | None) -> CurrentMember | None:
         if not request.user.is_authenticated:
             return None
         member = find_member(request)
@@ -83,7 +83,7 @@ class MemberAuth(SessionAuth):
         return member
 
 
-def require_caller(request: HttpRequest) -> Actor:
+def require_authentication(request: HttpRequest) -> Actor:
     """Before the endpoint asks who calls, which then finds it answered.
 
     Raises what the endpoint would: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
@@ -95,11 +95,11 @@ def require_caller(request: HttpRequest) -> Actor:
     return found.actor
 
 
-def actor_of(request: ApiRequest) -> Actor:
+def actor_of(request: AuthenticatedRequest) -> Actor:
     return request.auth.actor
 
 
-def open_to(*permissions: Permission) -> dict[str, Any]:
+def documents_permissions(*permissions: Permission) -> dict[str, Any]:
     """For the OpenAPI document: any one of `permissions` opens the endpoint. It is the operations
     and queries that enforce them; a test tries each endpoint with each role."""
     return {"x-permissions": sorted(permissions)}

@@ -10,16 +10,16 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from caret.contracts.pricing import BudgetScope
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
-from tenants.base.errors import Invalid
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
+from tenants.base.errors import InvalidValue
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import (
-    Holder,
-    Terms,
+    BudgetTarget,
+    BudgetTerms,
     change_budget,
     create_budget,
     delete_budget,
@@ -37,7 +37,7 @@ _LimitMicros = Annotated[int, Field(ge=1, le=10**15)]
 _Address = Annotated[str, Field(max_length=500)]
 
 
-class Delivery(Answer):
+class AlertDeliveryResponse(ResponseSchema):
     channel: str  # mail or webhook
     address: str
     attempts: int
@@ -46,15 +46,15 @@ class Delivery(Answer):
     last_error: str  # "": none
 
 
-class Alert(Answer):
+class AlertResponse(ResponseSchema):
     percent: int
     spent_micros: int
     limit_micros: int
     created_at: datetime.datetime
-    deliveries: list[Delivery]
+    deliveries: list[AlertDeliveryResponse]
 
 
-class Budget(Answer):
+class BudgetResponse(ResponseSchema):
     id: uuid.UUID
     scope: BudgetScope
     holder_id: uuid.UUID | None  # the team or the user; null: all of the tenant
@@ -67,15 +67,15 @@ class Budget(Answer):
     created_at: datetime.datetime
     month: datetime.date  # the present one (UTC), named by its first day
     spent_micros: int  # of it, as far as it is rated
-    alerts: list[Alert]  # of this month
+    alerts: list[AlertResponse]  # of this month
 
 
-class BudgetPage(PageAnswer):
-    rows: list[Budget]  # newest first
+class BudgetPage(PageResponse):
+    rows: list[BudgetResponse]  # newest first
 
 
 class CreateBudget(
-    Body, json_schema_extra={"example": {"scope": "tenant", "limit_micros": 500_000_000}}
+    RequestSchema, json_schema_extra={"example": {"scope": "tenant", "limit_micros": 500_000_000}}
 ):
     scope: BudgetScope
     team_id: uuid.UUID | None = None
@@ -86,7 +86,7 @@ class CreateBudget(
 
 
 class ChangeBudget(
-    Body, json_schema_extra={"example": {"limit_micros": 750_000_000, "version": 1}}
+    RequestSchema, json_schema_extra={"example": {"limit_micros": 750_000_000, "version": 1}}
 ):
     limit_micros: _LimitMicros
     is_hard: bool = True
@@ -94,11 +94,11 @@ class ChangeBudget(
     version: _Version  # that this one is to replace
 
 
-class Seen(Body):
+class VersionBody(RequestSchema):
     version: _Version
 
 
-class WebhookSecret(Answer):
+class WebhookSecret(ResponseSchema):
     secret: str  # of the Standard Webhooks specification
 
 
@@ -106,9 +106,9 @@ class WebhookSecret(Answer):
     "",
     response=BudgetPage,
     summary="List budgets, with what is spent of them and who was told.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[BudgetView]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BudgetView]:
     return page_of_budgets(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
@@ -116,15 +116,15 @@ def list_all(request: ApiRequest, page: Query[Paged]) -> Page[BudgetView]:
 
 @router.post(
     "",
-    response={201: Budget},
+    response={201: BudgetResponse},
     summary="Set a budget of the tenant, a team or a user; gateways enforce a hard one at once.",
-    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
-def create(request: ApiRequest, asked: CreateBudget) -> Status[object]:
+def create(request: AuthenticatedRequest, asked: CreateBudget) -> Status[object]:
     made = create_budget(
         actor=actor_of(request),
         holder=_holder(asked),
-        terms=Terms(asked.limit_micros, asked.is_hard, asked.webhook_url),
+        terms=BudgetTerms(asked.limit_micros, asked.is_hard, asked.webhook_url),
         now=timezone.now(),
     )
     return Status(201, made)
@@ -132,25 +132,25 @@ def create(request: ApiRequest, asked: CreateBudget) -> Status[object]:
 
 @router.get(
     "/{budget_id}",
-    response=Budget,
+    response=BudgetResponse,
     summary="One budget.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def find(request: ApiRequest, budget_id: uuid.UUID) -> BudgetView:
+def find(request: AuthenticatedRequest, budget_id: uuid.UUID) -> BudgetView:
     return find_budget(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
 
 
 @router.put(
     "/{budget_id}",
-    response=Budget,
+    response=BudgetResponse,
     summary="Change a budget.",
-    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
-def change(request: ApiRequest, budget_id: uuid.UUID, asked: ChangeBudget) -> BudgetView:
+def change(request: AuthenticatedRequest, budget_id: uuid.UUID, asked: ChangeBudget) -> BudgetView:
     return change_budget(
         actor=actor_of(request),
         budget_id=budget_id,
-        terms=Terms(asked.limit_micros, asked.is_hard, asked.webhook_url),
+        terms=BudgetTerms(asked.limit_micros, asked.is_hard, asked.webhook_url),
         version=asked.version,
         now=timezone.now(),
     )
@@ -160,9 +160,11 @@ def change(request: ApiRequest, budget_id: uuid.UUID, asked: ChangeBudget) -> Bu
     "/{budget_id}",
     response={204: None},
     summary="Delete a budget.",
-    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
-def delete(request: ApiRequest, budget_id: uuid.UUID, seen: Query[Seen]) -> Status[None]:
+def delete(
+    request: AuthenticatedRequest, budget_id: uuid.UUID, seen: Query[VersionBody]
+) -> Status[None]:
     delete_budget(
         actor=actor_of(request), budget_id=budget_id, version=seen.version, now=timezone.now()
     )
@@ -173,17 +175,17 @@ def delete(request: ApiRequest, budget_id: uuid.UUID, seen: Query[Seen]) -> Stat
     "/{budget_id}/webhook-secret",
     response=WebhookSecret,
     summary="By which the receiver of a budget's webhook verifies it.",
-    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
-def webhook_secret(request: ApiRequest, budget_id: uuid.UUID) -> dict[str, str]:
+def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[str, str]:
     secret = find_webhook_secret(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
     return {"secret": secret}
 
 
-def _holder(asked: CreateBudget) -> Holder:
+def _holder(asked: CreateBudget) -> BudgetTarget:
     """Raises Invalid where the scope and what is named do not fit."""
     named = {BudgetScope.TEAM: asked.team_id, BudgetScope.USER: asked.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
         if (named[scope] is not None) != (asked.scope is scope):
-            raise Invalid(field, f"Name it where the scope is {scope.value}, and only there.")
-    return Holder(asked.scope, named.get(asked.scope))
+            raise InvalidValue(field, f"Name it where the scope is {scope.value}, and only there.")
+    return BudgetTarget(asked.scope, named.get(asked.scope))

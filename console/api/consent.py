@@ -8,51 +8,51 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
-from tenants.privacy.consent.consent import Consent
-from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind, get_consent_text
 from tenants.privacy.consent.queries import OwnConsent, Receipt, get_own_consent, list_receipts
-from tenants.privacy.consent_lifecycle import Choice, set_consent, withdraw_consent
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 
 router = Router(tags=["consent"])
 
 _EXAMPLE: Final = {"telemetry": False, "training": False, "wordings": []}
 
 
-class ConsentAnswer(Answer):
+class ConsentAnswer(ResponseSchema):
     telemetry: bool
     training: bool
 
 
-class WordingAnswer(Answer):
-    kind: Kind
+class WordingAnswer(ResponseSchema):
+    kind: ConsentKind
     version: str
     text: str
     sha256: str
 
 
-class OwnConsentAnswer(Answer):
+class OwnConsentAnswer(ResponseSchema):
     allowance: ConsentAnswer  # what the tenant lets one agree to
     given: ConsentAnswer
     retention_days: int | None  # null: nothing is kept
     wordings: list[WordingAnswer]  # in force
 
 
-class SetConsent(Body, json_schema_extra={"example": _EXAMPLE}):
+class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     telemetry: bool
     training: bool = False
     # The versions of the wordings that one has read: of each kind that one agrees to.
     wordings: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
 
 
-class ReceiptAnswer(Answer):
+class ReceiptAnswer(ResponseSchema):
     id: UUID
     user_email: str | None  # null: the tenant's own
-    kind: Kind
+    kind: ConsentKind
     is_given: bool
     wording: str
     wording_sha256: str
@@ -62,7 +62,7 @@ class ReceiptAnswer(Answer):
     created_at: datetime
 
 
-class ReceiptList(PageAnswer):
+class ReceiptList(PageResponse):
     rows: list[ReceiptAnswer]  # newest first
 
 
@@ -70,9 +70,9 @@ class ReceiptList(PageAnswer):
     "",
     response=OwnConsentAnswer,
     summary="One's own consent, and the wordings that it is about.",
-    openapi_extra=open_to(Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.OWN_CONSENT),
 )
-def get(request: ApiRequest) -> OwnConsentAnswer:
+def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
     return _answer(get_own_consent(actor=actor_of(request)))
 
 
@@ -80,10 +80,10 @@ def get(request: ApiRequest) -> OwnConsentAnswer:
     "",
     response=OwnConsentAnswer,
     summary="Agree to content being kept, or to that and training; or withdraw either.",
-    openapi_extra=open_to(Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.OWN_CONSENT),
 )
-def put(request: ApiRequest, asked: SetConsent) -> OwnConsentAnswer:
-    choice = Choice(Consent(asked.telemetry, asked.training), frozenset(asked.wordings))
+def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
+    choice = ConsentChoice(UserConsent(asked.telemetry, asked.training), frozenset(asked.wordings))
     return _answer(set_consent(actor=actor_of(request), choice=choice, now=timezone.now()))
 
 
@@ -91,9 +91,9 @@ def put(request: ApiRequest, asked: SetConsent) -> OwnConsentAnswer:
     "",
     response=OwnConsentAnswer,
     summary="Withdraw all of one's own consent; what was kept is erased.",
-    openapi_extra=open_to(Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.OWN_CONSENT),
 )
-def delete(request: ApiRequest) -> OwnConsentAnswer:
+def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
     return _answer(withdraw_consent(actor=actor_of(request), now=timezone.now()))
 
 
@@ -101,9 +101,9 @@ def delete(request: ApiRequest) -> OwnConsentAnswer:
     "/receipts",
     response=ReceiptList,
     summary="List receipts of consent: all of the tenant's, or one's own.",
-    openapi_extra=open_to(Permission.READ_CONSENT, Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.READ_CONSENT, Permission.OWN_CONSENT),
 )
-def receipts(request: ApiRequest, page: Query[Paged]) -> Page[Receipt]:
+def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Receipt]:
     return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
@@ -116,6 +116,6 @@ def _answer(own: OwnConsent) -> OwnConsentAnswer:
     )
 
 
-def _wording(kind: Kind, version: str) -> WordingAnswer:
-    found = wording(version)
+def _wording(kind: ConsentKind, version: str) -> WordingAnswer:
+    found = get_consent_text(version)
     return WordingAnswer(kind=kind, version=version, text=found.text, sha256=found.sha256)

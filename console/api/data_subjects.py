@@ -11,50 +11,59 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from caret.foundation.ids import UserId
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
-from console.api.pagination import PageAnswer, Paged
+from console.api.pagination import PageQuery, PageResponse
 from console.api.problems import UNAVAILABLE, ProblemRaised
-from console.api.temp_file_response import made_file
+from console.api.temp_file_response import temp_file_response
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.export_bundle import Asked, Bounds, own_id, write_bundle
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.export_bundle import (
+    BundleLimits,
+    BundleRequest,
+    own_id,
+    write_bundle,
+)
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 
 router = Router(tags=["data subjects"])
 # Some seconds of work, and mostly 10 MB; who has left more behind is the operator's command's.
-BOUNDS = Bounds(max_rows=100_000, max_bytes=256 << 20)
+BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 
-class Why(Body, json_schema_extra={"example": {"reason": "Request under article 15, 3 May."}}):
+class ReasonBody(
+    RequestSchema, json_schema_extra={"example": {"reason": "Request under article 15, 3 May."}}
+):
     reason: Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 @router.post(
     "/me/bundle",
     summary="All that is held about you here: NDJSON in a ZIP, with a signed manifest.",
-    openapi_extra=open_to(Permission.OWN_SUBJECT) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.OWN_SUBJECT) | DONE_ANEW,
 )
-def own_bundle(request: ApiRequest) -> StreamingHttpResponse:
-    return _bundle(request, Asked(own_id(actor_of(request)), "", BOUNDS))
+def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
+    return _bundle(request, BundleRequest(own_id(actor_of(request)), "", BOUNDS))
 
 
 @router.post(
     "/{user_id}/bundle",
     summary="All that is held about a member, past or present: a ZIP, with a reason.",
-    openapi_extra=open_to(Permission.EXPORT_SUBJECTS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.EXPORT_SUBJECTS) | DONE_ANEW,
 )
-def bundle(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> StreamingHttpResponse:
-    return _bundle(request, Asked(UserId(str(user_id)), asked.reason, BOUNDS))
+def bundle(
+    request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody
+) -> StreamingHttpResponse:
+    return _bundle(request, BundleRequest(UserId(str(user_id)), asked.reason, BOUNDS))
 
 
-class Demanded(Answer):
+class ErasureRequested(ResponseSchema):
     id: uuid.UUID
 
 
-class Erasure(Answer):
+class ErasureResponse(ResponseSchema):
     id: uuid.UUID
     user_id: uuid.UUID | None  # null: all of the tenant
     reason: str
@@ -64,18 +73,18 @@ class Erasure(Answer):
     finished_at: datetime.datetime | None  # null: under way
 
 
-class ErasureList(PageAnswer):
-    rows: list[Erasure]  # newest first
+class ErasureList(PageResponse):
+    rows: list[ErasureResponse]  # newest first
 
 
 @router.post(
     "/{user_id}/erasure",
-    response={202: Demanded},
+    response={202: ErasureRequested},
     summary="Erase a member, past or present: his keys at once, all else within minutes.",
-    openapi_extra=open_to(Permission.ERASE_SUBJECTS),
+    openapi_extra=documents_permissions(Permission.ERASE_SUBJECTS),
 )
-def erase(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> Status[object]:
-    demand = Demand(UserId(str(user_id)), asked.reason)
+def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) -> Status[object]:
+    demand = ErasureRequest(UserId(str(user_id)), asked.reason)
     erasure_id = demand_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
     return Status(202, {"id": erasure_id})
 
@@ -84,13 +93,13 @@ def erase(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> Status[object]
     "/erasures",
     response=ErasureList,
     summary="Erasures, and how far they are; their certificates are among those of retention.",
-    openapi_extra=open_to(Permission.READ_RETENTION),
+    openapi_extra=documents_permissions(Permission.READ_RETENTION),
 )
-def erasures(request: ApiRequest, page: Query[Paged]) -> Page[ErasureView]:
+def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ErasureView]:
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _bundle(request: ApiRequest, asked: Asked) -> StreamingHttpResponse:
+def _bundle(request: AuthenticatedRequest, asked: BundleRequest) -> StreamingHttpResponse:
     """Raises ProblemRaised, and as write_bundle."""
     actor = actor_of(request)
 
@@ -99,6 +108,6 @@ def _bundle(request: ApiRequest, asked: Asked) -> StreamingHttpResponse:
 
     name = f"caret-data-subject-{asked.user_id}.zip"
     try:
-        return made_file(request, write, name=name, content_type="application/zip")
+        return temp_file_response(request, write, name=name, content_type="application/zip")
     except redis.RedisError as error:
         raise ProblemRaised(UNAVAILABLE) from error

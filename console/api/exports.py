@@ -11,20 +11,20 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import AwareDatetime, Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.errors import Conflict
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.jobs import operations, queries
-from tenants.compliance.exports.jobs.operations import Wish
+from tenants.compliance.exports.jobs.operations import ExportRequest
 from tenants.compliance.exports.jobs.queries import BuildView, DefinitionView
-from tenants.compliance.exports.jobs.state_machine import State
+from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.compliance.exports.rows import Period
 
 router = Router(tags=["exports"])
-_EXPORT: Final = open_to(Permission.EXPORT)
+_EXPORT: Final = documents_permissions(Permission.EXPORT)
 _EXAMPLE: Final = {
     "definition": "usage_days",
     "format": "csv",
@@ -33,7 +33,7 @@ _EXAMPLE: Final = {
 }
 
 
-class Definition(Answer):
+class ExportDefinition(ResponseSchema):
     name: str
     version: int
     title: str
@@ -41,17 +41,17 @@ class Definition(Answer):
     columns: list[str]  # none: of an evidence pack, which has files
 
 
-class DefinitionList(Answer):
-    rows: list[Definition]  # of what the caller may export
+class DefinitionList(ResponseSchema):
+    rows: list[ExportDefinition]  # of what the caller may export
 
 
-class Export(Answer):
+class ExportResponse(ResponseSchema):
     id: uuid.UUID
     definition: str
     format: Annotated[str, Field(alias="media")]
     since: datetime.datetime
     until: datetime.datetime
-    state: State
+    state: JobState
     error: str  # of a failed one why; ""
     rows_done: int
     rows_expected: int | None  # null: not known before they are read
@@ -62,18 +62,18 @@ class Export(Answer):
     num_bytes: int
 
 
-class ExportList(PageAnswer):
-    rows: list[Export]  # newest first
+class ExportList(PageResponse):
+    rows: list[ExportResponse]  # newest first
 
 
-class RequestExport(Body, json_schema_extra={"example": _EXAMPLE}):
+class RequestExport(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     definition: Annotated[str, Field(max_length=60)]
     format: Literal["csv", "ndjson", "parquet", "xlsx", "zip"] = "csv"  # of an evidence pack zip
     since: AwareDatetime
     until: AwareDatetime  # not part of it
 
 
-class Link(Answer):
+class SignedUrlResponse(ResponseSchema):
     url: str  # as the console is reached
     path: str  # of the same, below the console's address
     expires_at: datetime.datetime
@@ -82,31 +82,31 @@ class Link(Answer):
 @router.get(
     "/definitions", response=DefinitionList, summary="What can be exported.", openapi_extra=_EXPORT
 )
-def definitions(request: ApiRequest) -> dict[str, list[DefinitionView]]:
+def definitions(request: AuthenticatedRequest) -> dict[str, list[DefinitionView]]:
     return {"rows": queries.list_definitions(actor=actor_of(request))}
 
 
 @router.get(
     "", response=ExportList, summary="Exports, and how far they have come.", openapi_extra=_EXPORT
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[BuildView]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BuildView]:
     return queries.list_builds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.post(
     "",
-    response={202: Export},
+    response={202: ExportResponse},
     summary="Ask for an export; it is built in the background.",
     openapi_extra=_EXPORT,
 )
-def create(request: ApiRequest, asked: RequestExport) -> Status[BuildView]:
-    wish = Wish(asked.definition, asked.format, Period(asked.since, asked.until))
+def create(request: AuthenticatedRequest, asked: RequestExport) -> Status[BuildView]:
+    wish = ExportRequest(asked.definition, asked.format, Period(asked.since, asked.until))
     found = operations.request_export(actor=actor_of(request), wish=wish, now=timezone.now())
     return Status(202, found)
 
 
-@router.get("/{export_id}", response=Export, summary="One export.", openapi_extra=_EXPORT)
-def get(request: ApiRequest, export_id: uuid.UUID) -> BuildView:
+@router.get("/{export_id}", response=ExportResponse, summary="One export.", openapi_extra=_EXPORT)
+def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
     return queries.find_build(actor=actor_of(request), build_id=export_id)
 
 
@@ -116,7 +116,7 @@ def get(request: ApiRequest, export_id: uuid.UUID) -> BuildView:
     summary="The signed proof of a finished export, to lie beside its file.",
     openapi_extra=_EXPORT,
 )
-def proof(request: ApiRequest, export_id: uuid.UUID) -> Any:
+def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     found = queries.find_build(actor=actor_of(request), build_id=export_id)
     if not found.proof:
         raise Conflict(f"It is {found.state}: there is no proof.")
@@ -127,12 +127,14 @@ def proof(request: ApiRequest, export_id: uuid.UUID) -> Any:
 
 @router.post(
     "/{export_id}/link",
-    response={201: Link},
+    response={201: SignedUrlResponse},
     summary="A link to the file, good for ten minutes for whoever has it.",
     openapi_extra=_EXPORT,
 )
-def link(request: ApiRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
-    found = operations.give_link(actor=actor_of(request), build_id=export_id, now=timezone.now())
+def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
+    found = operations.create_signed_url(
+        actor=actor_of(request), build_id=export_id, now=timezone.now()
+    )
     path = reverse("console:export-file", args=[found.token])
     url = f"{settings.CONSOLE_URL}{path}"
     return Status(201, {"url": url, "path": path, "expires_at": found.expires_at})
@@ -140,9 +142,9 @@ def link(request: ApiRequest, export_id: uuid.UUID) -> Status[dict[str, object]]
 
 @router.post(
     "/{export_id}/cancel",
-    response=Export,
+    response=ExportResponse,
     summary="Cancel an export that is under way.",
     openapi_extra=_EXPORT,
 )
-def cancel(request: ApiRequest, export_id: uuid.UUID) -> BuildView:
+def cancel(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
     return operations.cancel_export(actor=actor_of(request), build_id=export_id, now=timezone.now())

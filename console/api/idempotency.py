@@ -23,21 +23,26 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
 from ninja.operation import Operation
 
-from caret.foundation.postgres.tenant_scope import tenant
-from console.api.authentication import require_caller
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.api.authentication import require_authentication
 from console.api.openapi import is_done_anew
-from console.api.problems import ProblemRaised, problem_of, problem_response
-from tenants.base.errors import Conflict, Invalid, Refused
-from tenants.privacy.idempotency.operations import Answer, Repeatable, find_answer, keep_answer
+from console.api.problems import ProblemRaised, build_problem, problem_response
+from tenants.base.errors import Conflict, DomainError, InvalidValue
+from tenants.privacy.idempotency.operations import (
+    IdempotentRequest,
+    StoredResponse,
+    find_response,
+    store_response,
+)
 
 _HEADER: Final = "Idempotency-Key"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _FIRST_REFUSAL: Final = 400
 Run = Callable[[], HttpResponse]
-_REFUSALS: Final = (Refused, ProblemRaised, HttpError, AuthenticationError, RequestDataTooBig)
+_REFUSALS: Final = (DomainError, ProblemRaised, HttpError, AuthenticationError, RequestDataTooBig)
 
 
-def repeatable(run: MethodType) -> Callable[..., HttpResponse]:
+def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
     """For django-ninja's `add_decorator(..., mode="view")`, which gives an operation's `run`."""
     operation = run.__self__
     assert isinstance(operation, Operation)
@@ -66,13 +71,13 @@ def _api_of(operation: Operation) -> NinjaAPI:
     return api
 
 
-def _named(request: HttpRequest, key: str) -> Repeatable:
+def _named(request: HttpRequest, key: str) -> IdempotentRequest:
     """Raises what refuses the caller, or his word; with all of the body read, so that no
     transaction waits for who sends it."""
-    actor = require_caller(request)
+    actor = require_authentication(request)
     if _KEY.fullmatch(key) is None:
-        raise Invalid(_HEADER, "An Idempotency-Key has 1 to 255 visible characters.")
-    return Repeatable(
+        raise InvalidValue(_HEADER, "An Idempotency-Key has 1 to 255 visible characters.")
+    return IdempotentRequest(
         tenant_id=actor.tenant_id,
         caller=actor.caller,
         authority=actor.authority,
@@ -83,25 +88,25 @@ def _named(request: HttpRequest, key: str) -> Repeatable:
     )
 
 
-def _once(named: Repeatable, run: Run) -> HttpResponse:
-    with tenant(named.tenant_id):
+def _once(named: IdempotentRequest, run: Run) -> HttpResponse:
+    with tenant_scope(named.tenant_id):
         try:
-            found = find_answer(named, now=timezone.now())
+            found = find_response(named, now=timezone.now())
             if found is not None:
                 return _replayed(found)
             response = run()
             if response.status_code >= _FIRST_REFUSAL:
                 transaction.set_rollback(True)
             else:
-                answer = Answer(response.status_code, response.content)
-                keep_answer(named, answer, now=timezone.now())
+                answer = StoredResponse(response.status_code, response.content)
+                store_response(named, answer, now=timezone.now())
         except Conflict as error:
             transaction.set_rollback(True)
-            return problem_response(problem_of(error))
+            return problem_response(build_problem(error))
         return response
 
 
-def _replayed(found: Answer) -> HttpResponse:
+def _replayed(found: StoredResponse) -> HttpResponse:
     answer = HttpResponse(found.body, "application/json", found.status)
     answer["Idempotent-Replayed"] = "true"
     return answer

@@ -10,13 +10,13 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.email import send_invitation
-from tenants.identity.invitations.operations import invite, revoke_invitation
+from tenants.identity.invitations.operations import create_invitation, revoke_invitation
 from tenants.identity.invitations.queries import (
     InvitationState,
     InvitationView,
@@ -27,7 +27,7 @@ from tenants.identity.members.queries import get_tenant
 router = Router(tags=["invitations"])
 
 
-class Invitation(Answer):
+class InvitationResponse(ResponseSchema):
     id: uuid.UUID
     email: str
     role: Role
@@ -38,12 +38,12 @@ class Invitation(Answer):
     mailed_at: datetime | None  # null: not yet, or it could not be; then invite again
 
 
-class InvitationPage(PageAnswer):
-    rows: list[Invitation]  # newest first
+class InvitationPage(PageResponse):
+    rows: list[InvitationResponse]  # newest first
 
 
-class Invite(
-    Body, json_schema_extra={"example": {"email": "ada@example.com", "role": "developer"}}
+class InviteRequest(
+    RequestSchema, json_schema_extra={"example": {"email": "ada@example.com", "role": "developer"}}
 ):
     email: Annotated[str, Field(max_length=254)]
     role: Role = Role.DEVELOPER
@@ -53,9 +53,9 @@ class Invite(
     "",
     response=InvitationPage,
     summary="List invitations.",
-    openapi_extra=open_to(Permission.READ_MEMBERS),
+    openapi_extra=documents_permissions(Permission.READ_MEMBERS),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[InvitationView]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[InvitationView]:
     return page_of_invitations(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
@@ -63,13 +63,13 @@ def list_all(request: ApiRequest, page: Query[Paged]) -> Page[InvitationView]:
 
 @router.post(
     "",
-    response={201: Invitation},
+    response={201: InvitationResponse},
     summary="Invite somebody by mail, in place of an earlier invitation of that address.",
-    openapi_extra=open_to(Permission.WRITE_MEMBERS),
+    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
-def create(request: ApiRequest, asked: Invite) -> Status[object]:
+def create(request: AuthenticatedRequest, asked: InviteRequest) -> Status[object]:
     actor = actor_of(request)
-    invited = invite(
+    invited = create_invitation(
         actor=actor,
         email=asked.email,
         role=asked.role,
@@ -81,11 +81,11 @@ def create(request: ApiRequest, asked: Invite) -> Status[object]:
 
 @router.post(
     "/{invitation_id}/revoke",
-    response=Invitation,
+    response=InvitationResponse,
     summary="Take an invitation back.",
-    openapi_extra=open_to(Permission.WRITE_MEMBERS),
+    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
-def revoke(request: ApiRequest, invitation_id: uuid.UUID) -> InvitationView:
+def revoke(request: AuthenticatedRequest, invitation_id: uuid.UUID) -> InvitationView:
     return revoke_invitation(
         actor=actor_of(request), invitation_id=invitation_id, now=timezone.now()
     )

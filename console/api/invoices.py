@@ -7,13 +7,13 @@ from django.http import HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
-from tenants.billing.invoices.document import Kind
+from tenants.billing.invoices.document import DocumentKind
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import InvoiceRow, find_invoice, page_of_invoices
 
@@ -21,10 +21,10 @@ router = Router(tags=["invoices"])
 _Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-class Invoice(Answer):
+class InvoiceResponse(ResponseSchema):
     number: int  # in the addresses here
     name: str  # as it stands on the document
-    kind: Kind
+    kind: DocumentKind
     month: datetime.date  # that it is about, by its first day
     corrects: int | None  # the invoice's number; null: it is one
     currency: Currency
@@ -34,38 +34,38 @@ class Invoice(Answer):
     sha256: str  # of the JSON document
 
 
-class InvoicePage(PageAnswer):
-    rows: list[Invoice]  # newest first
+class InvoicePageResponse(PageResponse):
+    rows: list[InvoiceResponse]  # newest first
 
 
-class Party(Answer):
+class InvoicePartyResponse(ResponseSchema):
     name: str
     address: list[str]
     tax_id: str
     email: str
 
 
-class Tax(Answer):
+class InvoiceTaxResponse(ResponseSchema):
     name: str  # "": none
     basis_points: int
 
 
-class Head(Answer):
+class InvoiceHeaderResponse(ResponseSchema):
     number: str
-    kind: Kind
+    kind: DocumentKind
     corrects: str
     month: datetime.date
     issued_on: datetime.date
     due_on: datetime.date
     currency: Currency
-    issuer: Party
-    customer: Party
-    tax: Tax
+    issuer: InvoicePartyResponse
+    customer: InvoicePartyResponse
+    tax: InvoiceTaxResponse
     payment: list[str]
     reason: str
 
 
-class Line(Answer):
+class InvoiceLineResponse(ResponseSchema):
     code: str
     description: str
     used_in: datetime.date  # a month; an earlier one's records came late
@@ -76,14 +76,14 @@ class Line(Answer):
     amount_cents: int
 
 
-class Document(Answer):
+class InvoiceDocumentResponse(ResponseSchema):
     """Written with its keys in order and without blanks: its SHA-256 is the list's."""
 
     document_schema: Annotated[int, Field(alias="schema")]
-    head: Head
+    head: InvoiceHeaderResponse
     period_from: datetime.date  # half-open, UTC
     period_until: datetime.date
-    lines: list[Line]
+    lines: list[InvoiceLineResponse]
     subtotal_cents: int
     credit_cents: int
     tax_cents: int
@@ -92,21 +92,21 @@ class Document(Answer):
 
 @router.get(
     "",
-    response=InvoicePage,
+    response=InvoicePageResponse,
     summary="List invoices and credit notes.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[InvoiceRow]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[InvoiceRow]:
     return page_of_invoices(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.get(
     "/{number}",
-    response=Document,
+    response=InvoiceDocumentResponse,
     summary="An invoice as JSON, byte for byte as it was issued.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def find(request: ApiRequest, number: _Number) -> Any:
+def find(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)
     return HttpResponse(invoice.json, content_type="application/json")
 
@@ -115,9 +115,9 @@ def find(request: ApiRequest, number: _Number) -> Any:
     "/{number}/pdf",
     response={200: None},
     summary="An invoice as PDF.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def pdf(request: ApiRequest, number: _Number) -> Any:
+def pdf(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)
     return _pdf(invoice.document.head.number, render(invoice.document))
 

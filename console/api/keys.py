@@ -9,15 +9,15 @@ from pydantic import AwareDatetime, Field
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, UserId
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
-from tenants.base.errors import Invalid
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import (
     MAX_OVERLAP,
-    Rotation,
+    KeyRotation,
     create_key,
     revoke_key,
     rotate_key,
@@ -29,9 +29,9 @@ from tenants.identity.api_keys.queries import (
     list_idle_keys,
     list_keys,
 )
-from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, Scope, stored
+from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, stored
 from tenants.identity.api_keys.unowned import list_unattended_keys
-from tenants.identity.api_keys.validation import MAX_NETWORKS, NewKey
+from tenants.identity.api_keys.validation import MAX_NETWORKS, KeyRequest
 from tenants.identity.members.queries import list_members
 from tenants.security.authorization.actor import Actor
 
@@ -45,12 +45,12 @@ _NEW_EXAMPLE: Final = {
     "networks": ["192.0.2.0/24"],
     "expires_at": "2027-01-31T00:00:00Z",
 }
-Scopes = Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
+Scopes = Annotated[list[KeyScope], Field(min_length=1, max_length=len(KeyScope))]
 Networks = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MAX_NETWORKS)]
 Reason = Annotated[str, Field(max_length=1_000)]
 
 
-class Key(Answer):
+class KeyResponse(ResponseSchema):
     lookup_id: str
     kind: KeyKind
     name: str
@@ -72,15 +72,15 @@ class Key(Answer):
         return stored(view.scopes)
 
 
-class KeyList(PageAnswer):
-    rows: list[Key]  # newest first
+class KeyList(PageResponse):
+    rows: list[KeyResponse]  # newest first
 
 
-class IdleFor(Paged):
+class IdleQuery(PageQuery):
     days: Annotated[int, Field(ge=1, le=MAX_IDLE_DAYS)] = 90
 
 
-class CreateKey(Body, json_schema_extra={"example": _NEW_EXAMPLE}):
+class CreateKey(RequestSchema, json_schema_extra={"example": _NEW_EXAMPLE}):
     name: str
     kind: KeyKind = KeyKind.DEVELOPER
     owner_email: str | None = None  # a member's; null: a service key
@@ -89,16 +89,16 @@ class CreateKey(Body, json_schema_extra={"example": _NEW_EXAMPLE}):
     networks: Networks = Field(default_factory=list)
 
 
-class CreatedKey(Answer):
+class CreatedKeyResponse(ResponseSchema):
     text: str  # shown this once
-    key: Key
+    key: KeyResponse
 
 
-class RevokeKey(Body, json_schema_extra={"example": {"reason": "The laptop was stolen."}}):
+class RevokeKey(RequestSchema, json_schema_extra={"example": {"reason": "The laptop was stolen."}}):
     reason: Reason = ""
 
 
-class RotateKey(Body, json_schema_extra={"example": {"overlap_hours": 24}}):
+class RotateKey(RequestSchema, json_schema_extra={"example": {"overlap_hours": 24}}):
     # For which the old text stays good.
     overlap_hours: Annotated[int, Field(ge=0, le=_MAX_OVERLAP_HOURS)] = 24
     expires_at: AwareDatetime | None = None  # null: when it would have expired anyway
@@ -109,9 +109,9 @@ class RotateKey(Body, json_schema_extra={"example": {"overlap_hours": 24}}):
     "",
     response=KeyList,
     summary="List API keys: all of the tenant's, or one's own.",
-    openapi_extra=open_to(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+    openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[KeyView]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
     return list_keys(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
@@ -121,9 +121,9 @@ def list_all(request: ApiRequest, page: Query[Paged]) -> Page[KeyView]:
     "/idle",
     response=KeyList,
     summary="List keys in force that nobody has used for so many days.",
-    openapi_extra=open_to(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+    openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
-def idle(request: ApiRequest, asked: Query[IdleFor]) -> Page[KeyView]:
+def idle(request: AuthenticatedRequest, asked: Query[IdleQuery]) -> Page[KeyView]:
     return list_idle_keys(
         actor=actor_of(request),
         unused_for=timedelta(days=asked.days),
@@ -137,9 +137,9 @@ def idle(request: ApiRequest, asked: Query[IdleFor]) -> Page[KeyView]:
     "/unattended",
     response=KeyList,
     summary="List keys in force that somebody was shown who may make none any more.",
-    openapi_extra=open_to(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+    openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
-def unattended(request: ApiRequest, page: Query[Paged]) -> Page[KeyView]:
+def unattended(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
     return list_unattended_keys(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
@@ -147,14 +147,14 @@ def unattended(request: ApiRequest, page: Query[Paged]) -> Page[KeyView]:
 
 @router.post(
     "",
-    response={201: CreatedKey},
+    response={201: CreatedKeyResponse},
     summary="Make an API key; its text is in this answer only.",
-    openapi_extra=open_to(Permission.CREATE_KEYS),
+    openapi_extra=documents_permissions(Permission.CREATE_KEYS),
 )
-def create(request: ApiRequest, asked: CreateKey) -> Status[object]:
+def create(request: AuthenticatedRequest, asked: CreateKey) -> Status[object]:
     actor = actor_of(request)
     actor.require(Permission.CREATE_KEYS)  # before the owner's address can be asked about
-    new = NewKey(
+    new = KeyRequest(
         kind=asked.kind,
         owner_id=None if asked.owner_email is None else _owner(actor, asked.owner_email),
         name=asked.name,
@@ -167,11 +167,13 @@ def create(request: ApiRequest, asked: CreateKey) -> Status[object]:
 
 @router.post(
     "/{lookup_id}/revoke",
-    response=Key,
+    response=KeyResponse,
     summary="Revoke an API key; gateways refuse it within a second.",
-    openapi_extra=open_to(Permission.REVOKE_KEYS),
+    openapi_extra=documents_permissions(Permission.REVOKE_KEYS),
 )
-def revoke(request: ApiRequest, lookup_id: str, asked: RevokeKey | None = None) -> KeyView:
+def revoke(
+    request: AuthenticatedRequest, lookup_id: str, asked: RevokeKey | None = None
+) -> KeyView:
     return revoke_key(
         actor=actor_of(request),
         lookup_id=LookupId(lookup_id),
@@ -182,16 +184,16 @@ def revoke(request: ApiRequest, lookup_id: str, asked: RevokeKey | None = None) 
 
 @router.post(
     "/{lookup_id}/rotate",
-    response=CreatedKey,
+    response=CreatedKeyResponse,
     summary="Give an API key a new text; the old one stays good for a while.",
-    openapi_extra=open_to(Permission.CREATE_KEYS),
+    openapi_extra=documents_permissions(Permission.CREATE_KEYS),
 )
-def rotate(request: ApiRequest, lookup_id: str, asked: RotateKey | None = None) -> object:
+def rotate(request: AuthenticatedRequest, lookup_id: str, asked: RotateKey | None = None) -> object:
     asked = asked or RotateKey()
     return rotate_key(
         actor=actor_of(request),
         lookup_id=LookupId(lookup_id),
-        rotation=Rotation(
+        rotation=KeyRotation(
             overlap=timedelta(hours=asked.overlap_hours),
             expires_at=asked.expires_at,
             reason=asked.reason,
@@ -204,4 +206,4 @@ def _owner(actor: Actor, email: str) -> UserId:
     for member in list_members(tenant_id=actor.tenant_id):
         if member.email == email.strip().lower():
             return member.user_id
-    raise Invalid("owner_email", "The owner is no member of this tenant.")
+    raise InvalidValue("owner_email", "The owner is no member of this tenant.")

@@ -40,7 +40,7 @@ class _PublicKeys(msgspec.Struct, frozen=True):
     public_keys: tuple[_PublicKey, ...]
 
 
-def knows_secret(request: HttpRequest) -> bool | None:
+def has_report_secret(request: HttpRequest) -> bool | None:
     """For django-ninja's `auth`: None refuses. Raises ProblemRaised for who asks too often."""
     take_request(f"leaks:{client_address(request)}")
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
@@ -49,7 +49,7 @@ def knows_secret(request: HttpRequest) -> bool | None:
     return True if secret and is_right and scheme.lower() == _BEARER else None
 
 
-def is_github(request: HttpRequest) -> bool | None:
+def is_signed_by_github(request: HttpRequest) -> bool | None:
     """As knows_secret, by the signature of the whole body."""
     take_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:

@@ -11,13 +11,13 @@ from ninja import Body as NinjaBody
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from console.api.authentication import ApiRequest
-from console.api.base_schema import Answer, Body
-from console.api.leak_report_auth import is_github, knows_secret
+from console.api.authentication import AuthenticatedRequest
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.leak_report_auth import has_report_secret, is_signed_by_github
 from console.api.openapi import DONE_ANEW
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from tenants.base.redis_connection import connect
-from tenants.identity.api_keys.leak_reports import Sighting, keep, sightings_in
+from tenants.identity.api_keys.leak_reports import LeakReport, enqueue, find_keys_in
 
 router = Router(tags=["leaks"])
 
@@ -36,7 +36,7 @@ _FOUND_EXAMPLE: Final = {
 }
 
 
-class LeakReport(Body, json_schema_extra={"example": _EXAMPLE}):
+class LeakReportRequest(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     # In which keys are looked for.
     texts: Annotated[
         list[Annotated[str, Field(max_length=MAX_CHARS)]], Field(min_length=1, max_length=MAX_TEXTS)
@@ -44,48 +44,50 @@ class LeakReport(Body, json_schema_extra={"example": _EXAMPLE}):
     place: Annotated[str, Field(max_length=2_000)] = ""  # where they were found
 
 
-class Found(Schema, json_schema_extra={"example": _FOUND_EXAMPLE}):
+class GitHubLeak(Schema, json_schema_extra={"example": _FOUND_EXAMPLE}):
     """As GitHub writes it; what else it says is passed over."""
 
     token: Annotated[str, Field(max_length=MAX_CHARS)]
     url: Annotated[str, Field(max_length=2_000)] = ""
 
 
-FoundList = Annotated[list[Found], Field(max_length=MAX_TEXTS, examples=[[_FOUND_EXAMPLE]])]
+FoundList = Annotated[list[GitHubLeak], Field(max_length=MAX_TEXTS, examples=[[_FOUND_EXAMPLE]])]
 
 
-class Received(Answer):
+class LeakReportReceived(ResponseSchema):
     received: bool = True
 
 
 @router.post(
     "",
-    auth=knows_secret,
-    response={202: Received},
+    auth=has_report_secret,
+    response={202: LeakReportReceived},
     summary="Report texts with leaked keys, which are revoked and their owners told.",
     openapi_extra=_FOR_REPORTERS,
 )
-def report(request: ApiRequest, asked: LeakReport) -> Status[Received]:
-    _keep(sightings_in(asked.texts, place=asked.place))
-    return Status(202, Received())
+def report(request: AuthenticatedRequest, asked: LeakReportRequest) -> Status[LeakReportReceived]:
+    _keep(find_keys_in(asked.texts, place=asked.place))
+    return Status(202, LeakReportReceived())
 
 
 @router.post(
     "/github",
-    auth=is_github,
-    response={202: Received},
+    auth=is_signed_by_github,
+    response={202: LeakReportReceived},
     summary="The same for GitHub's secret scanning.",
     openapi_extra=_FOR_REPORTERS,
 )
-def report_from_github(request: ApiRequest, asked: NinjaBody[FoundList]) -> Status[Received]:
+def report_from_github(
+    request: AuthenticatedRequest, asked: NinjaBody[FoundList]
+) -> Status[LeakReportReceived]:
     for found in asked:
-        _keep(sightings_in([found.token], place=found.url))
-    return Status(202, Received())
+        _keep(find_keys_in([found.token], place=found.url))
+    return Status(202, LeakReportReceived())
 
 
-def _keep(sightings: list[Sighting]) -> None:
+def _keep(sightings: list[LeakReport]) -> None:
     """Raises ProblemRaised, Conflict."""
     try:
-        keep(connect(), sightings)
+        enqueue(connect(), sightings)
     except redis.RedisError as error:
         raise ProblemRaised(UNAVAILABLE) from error

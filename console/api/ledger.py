@@ -5,19 +5,19 @@ import uuid
 
 from ninja import Query, Router
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
 
 router = Router(tags=["ledger"])
 
 
-class Entry(Answer):
+class LedgerEntryResponse(ResponseSchema):
     account: str
     amount_micros: int  # above 0: debit, below 0: credit; of a transaction together 0
     line: str  # what was used, e.g. fast.prompt or seats; "": the other side
@@ -25,7 +25,7 @@ class Entry(Answer):
     price_micros: int  # for a million tokens, or a seat's month
 
 
-class Transaction(Answer):
+class TransactionResponse(ResponseSchema):
     id: uuid.UUID
     source_kind: str  # usage, seats, credit, invoice or credit_note
     source_id: str
@@ -34,16 +34,16 @@ class Transaction(Answer):
     month: datetime.date  # in which it is billed, by its first day
     memo: str
     created_at: datetime.datetime
-    entries: list[Entry]
+    entries: list[LedgerEntryResponse]
 
 
-class LedgerPage(PageAnswer):
-    rows: list[Transaction]  # newest first
+class LedgerPage(PageResponse):
+    rows: list[TransactionResponse]  # newest first
 
 
-class Asked(Paged):
+class LedgerQuery(PageQuery):
     month: datetime.date | None = None  # by its first day; null: all
-    account: Account | None = None  # one of whose entries is on it; null: all
+    account: LedgerAccountCode | None = None  # one of whose entries is on it; null: all
     first: datetime.date | None = None  # days of what was used, both included; null: all
     last: datetime.date | None = None
 
@@ -52,9 +52,9 @@ class Asked(Paged):
     "",
     response=LedgerPage,
     summary="The ledger's transactions with their entries.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def list_all(request: ApiRequest, asked: Query[Asked]) -> Page[TransactionView]:
+def list_all(request: AuthenticatedRequest, asked: Query[LedgerQuery]) -> Page[TransactionView]:
     return page_of_ledger(
         actor=actor_of(request),
         limit=asked.limit,

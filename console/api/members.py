@@ -13,13 +13,13 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import UserId
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import MAX_REASON_CHARS
-from tenants.identity.api_keys.queries import FirstKeys
+from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.queries import (
     MemberRow,
@@ -35,7 +35,7 @@ tenant_router = Router(tags=["tenant"])
 Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
 
 
-class Tenant(Answer):
+class TenantResponse(ResponseSchema):
     slug: str
     name: str
     status: TenantStatus
@@ -44,7 +44,7 @@ class Tenant(Answer):
     created_at: datetime
 
 
-class Member(Answer):
+class MemberResponse(ResponseSchema):
     user_id: uuid.UUID
     email: str
     name: str
@@ -52,7 +52,7 @@ class Member(Answer):
     created_at: datetime  # member since
 
 
-class LeftKey(Answer):
+class UnownedKey(ResponseSchema):
     """A key that goes on, though somebody who may make none any more was shown its text."""
 
     lookup_id: str
@@ -60,43 +60,45 @@ class LeftKey(Answer):
     name: str
 
 
-class LeftKeys(Answer):
-    keys: list[LeftKey]  # newest first, 100 at most
+class UnownedKeys(ResponseSchema):
+    keys: list[UnownedKey]  # newest first, 100 at most
     total: int
 
 
-class ChangedMember(Member):
-    left_keys: LeftKeys  # that the new role may not make
+class MembershipChangeResponse(MemberResponse):
+    left_keys: UnownedKeys  # that the new role may not make
 
 
-class RemovedMember(Answer):
-    left_keys: LeftKeys  # a member's own are revoked, and not among them
+class RemovedMember(ResponseSchema):
+    left_keys: UnownedKeys  # a member's own are revoked, and not among them
 
 
-class MemberPage(PageAnswer):
-    rows: list[Member]  # newest first
+class MemberPage(PageResponse):
+    rows: list[MemberResponse]  # newest first
 
 
-class PagedMembers(Paged):
+class PagedMembers(PageQuery):
     team_id: uuid.UUID | None = None  # those of one team only
 
 
-class ChangeMember(Body, json_schema_extra={"example": {"role": "auditor"}}):
+class ChangeMember(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
     role: Role
     reason: Reason = ""
 
 
-class RemoveMember(Body, json_schema_extra={"example": {"reason": "She left the company."}}):
+class RemoveMember(
+    RequestSchema, json_schema_extra={"example": {"reason": "She left the company."}}
+):
     reason: Reason = ""
 
 
 @tenant_router.get(
     "",
-    response=Tenant,
+    response=TenantResponse,
     summary="The tenant: its status, region and isolation.",
-    openapi_extra=open_to(Permission.READ_TENANT),
+    openapi_extra=documents_permissions(Permission.READ_TENANT),
 )
-def get(request: ApiRequest) -> TenantView:
+def get(request: AuthenticatedRequest) -> TenantView:
     return get_tenant(actor=actor_of(request))
 
 
@@ -104,9 +106,9 @@ def get(request: ApiRequest) -> TenantView:
     "",
     response=MemberPage,
     summary="List members, or those of one team.",
-    openapi_extra=open_to(Permission.READ_MEMBERS),
+    openapi_extra=documents_permissions(Permission.READ_MEMBERS),
 )
-def list_all(request: ApiRequest, page: Query[PagedMembers]) -> Page[MemberRow]:
+def list_all(request: AuthenticatedRequest, page: Query[PagedMembers]) -> Page[MemberRow]:
     return page_of_members(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, team_id=page.team_id
     )
@@ -114,21 +116,23 @@ def list_all(request: ApiRequest, page: Query[PagedMembers]) -> Page[MemberRow]:
 
 @router.get(
     "/{user_id}",
-    response=Member,
+    response=MemberResponse,
     summary="One member.",
-    openapi_extra=open_to(Permission.READ_MEMBERS),
+    openapi_extra=documents_permissions(Permission.READ_MEMBERS),
 )
-def find(request: ApiRequest, user_id: uuid.UUID) -> MemberRow:
+def find(request: AuthenticatedRequest, user_id: uuid.UUID) -> MemberRow:
     return find_member(actor=actor_of(request), user_id=UserId(str(user_id)))
 
 
 @router.patch(
     "/{user_id}",
-    response=ChangedMember,
+    response=MembershipChangeResponse,
     summary="Give a member another role. Only an owner makes owners.",
-    openapi_extra=open_to(Permission.WRITE_MEMBERS),
+    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
-def change(request: ApiRequest, user_id: uuid.UUID, asked: ChangeMember) -> dict[str, Any]:
+def change(
+    request: AuthenticatedRequest, user_id: uuid.UUID, asked: ChangeMember
+) -> dict[str, Any]:
     changed = change_role(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),
@@ -143,11 +147,11 @@ def change(request: ApiRequest, user_id: uuid.UUID, asked: ChangeMember) -> dict
     "/{user_id}/remove",
     response=RemovedMember,
     summary="End a membership; its keys are refused within a second. Anybody may leave.",
-    openapi_extra=open_to(Permission.WRITE_MEMBERS),
+    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
 def remove(
-    request: ApiRequest, user_id: uuid.UUID, asked: RemoveMember | None = None
-) -> dict[str, FirstKeys]:
+    request: AuthenticatedRequest, user_id: uuid.UUID, asked: RemoveMember | None = None
+) -> dict[str, KeySummary]:
     left_keys = remove_member(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),

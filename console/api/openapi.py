@@ -22,7 +22,7 @@ answered again for a day to who may do the same; while the first is under way th
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _ErrorResponse:
     """A kind of problem that many operations answer with."""
 
     name: str
@@ -32,40 +32,44 @@ class _Refusal:
 
 
 _REFUSALS: Final = {
-    400: _Refusal("BadJson", "The body is no JSON.", "bad_json", "Cannot parse request body"),
-    401: _Refusal(
+    400: _ErrorResponse("BadJson", "The body is no JSON.", "bad_json", "Cannot parse request body"),
+    401: _ErrorResponse(
         "NotSignedIn",
         "Nobody is signed in, and no key was given.",
         "not_signed_in",
         "Sign in first.",
     ),
-    403: _Refusal(
+    403: _ErrorResponse(
         "Forbidden",
         "The role or the key's scopes may not, or the form's token is missing.",
         "forbidden",
         "The role developer may not do this (keys.create).",
     ),
-    404: _Refusal("NotFound", "There is no such thing.", "not_found", "There is no such key."),
-    409: _Refusal(
+    404: _ErrorResponse(
+        "NotFound", "There is no such thing.", "not_found", "There is no such key."
+    ),
+    409: _ErrorResponse(
         "Conflict",
         "It is not in a state in which this can be done, or somebody else was first.",
         "conflict",
         "Version 7 is in force, not 6.",
     ),
-    412: _Refusal(
+    412: _ErrorResponse(
         "Outdated",
         "If-Match names another version than the one in force.",
         "outdated",
         "Version 7 is in force, not 6.",
     ),
-    413: _Refusal("TooLarge", "The body is too large.", "too_large", "The body may have 1 MiB."),
-    422: _Refusal(
+    413: _ErrorResponse(
+        "TooLarge", "The body is too large.", "too_large", "The body may have 1 MiB."
+    ),
+    422: _ErrorResponse(
         "Invalid",
         "A value is malformed; `field` names it.",
         "invalid",
         "Write a whole number from 1 to 10000.",
     ),
-    429: _Refusal(
+    429: _ErrorResponse(
         "TooManyRequests",
         "Too many requests; `Retry-After` says for how many seconds.",
         "too_many_requests",
@@ -117,7 +121,7 @@ def is_done_anew(operation: Operation) -> bool:
     return _DONE_ANEW in (operation.openapi_extra or {})
 
 
-class Api(NinjaAPI):
+class CaretApi(NinjaAPI):
     """django-ninja's, with short operation ids and a whole description."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
@@ -165,7 +169,7 @@ def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
     return "requestBody" in operation
 
 
-def _response(status: int, refusal: _Refusal) -> dict[str, Any]:
+def _response(status: int, refusal: _ErrorResponse) -> dict[str, Any]:
     example = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,

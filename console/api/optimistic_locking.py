@@ -10,7 +10,7 @@ from typing import Final
 from django.http import HttpRequest
 
 from console.api.problems import Problem, ProblemRaised
-from tenants.base.errors import Outdated
+from tenants.base.errors import VersionConflict
 
 _TAG: Final = re.compile(r'"v(\d{1,9})"')
 _ANY: Final = "*"
@@ -18,12 +18,12 @@ _ANY: Final = "*"
 REPLACES: Final = {"x-replaces-version": True}
 
 
-def tag_of(version: int) -> str:
+def make_etag(version: int) -> str:
     return f'"v{version}"'
 
 
 @contextmanager
-def replacing(request: HttpRequest, replaces: int | None) -> Iterator[int | None]:
+def version_to_replace(request: HttpRequest, replaces: int | None) -> Iterator[int | None]:
     """Gives the version to replace. Raises ProblemRaised for an If-Match that does not."""
     header = request.headers.get("If-Match")
     if header is None or header.strip() == _ANY:
@@ -36,6 +36,6 @@ def replacing(request: HttpRequest, replaces: int | None) -> Iterator[int | None
         )
     try:
         yield int(match[1])
-    except Outdated as error:
+    except VersionConflict as error:
         versions = (error.held, error.replaced)
         raise ProblemRaised(Problem(412, error.code, error.message, versions=versions)) from error

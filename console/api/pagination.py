@@ -4,20 +4,20 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from console.api.base_schema import Answer, Body
+from console.api.base_schema import RequestSchema, ResponseSchema
 from tenants.base.pagination import MAX_PAGE
 
 _MAX_CURSOR_CHARS: Final = 64
 
 
-class Paged(Body):
+class PageQuery(RequestSchema):
     """The query of a list. Leave `cursor` out for the first page."""
 
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=_MAX_CURSOR_CHARS)] | None = None
 
 
-class PageAnswer(Answer):
+class PageResponse(ResponseSchema):
     """Base of a list's answer, whose rows stand in `rows`."""
 
     next_cursor: str | None  # null: this is the last page

@@ -5,8 +5,8 @@ import datetime
 from ninja import Router
 
 from caret.contracts.policy import Tier
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import ResponseSchema
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
 from tenants.billing.plans.queries import PlanView, list_plans
@@ -14,7 +14,7 @@ from tenants.billing.plans.queries import PlanView, list_plans
 router = Router(tags=["plans"])
 
 
-class TierPrices(Answer):
+class TierPricesResponse(ResponseSchema):
     """Micros (millionths of the currency's unit) for a million tokens."""
 
     prompt: int
@@ -22,29 +22,29 @@ class TierPrices(Answer):
     generated: int
 
 
-class Price(Answer):
+class PlanPriceResponse(ResponseSchema):
     effective_on: datetime.date  # from 00:00 UTC
     seat_month_micros: int
-    tiers: dict[Tier, TierPrices]
+    tiers: dict[Tier, TierPricesResponse]
 
 
-class Plan(Answer):
+class PlanResponse(ResponseSchema):
     slug: str
     name: str
     currency: Currency
-    prices: list[Price]  # by effective_on; one is in force until the next
+    prices: list[PlanPriceResponse]  # by effective_on; one is in force until the next
 
 
-class Plans(Answer):
-    plans: list[Plan]
+class PlansResponse(ResponseSchema):
+    plans: list[PlanResponse]
 
 
 @router.get(
     "",
-    response=Plans,
+    response=PlansResponse,
     summary="The plans and their prices, past ones and those to come.",
-    openapi_extra=open_to(Permission.READ_BILLING),
+    openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def list_all(request: ApiRequest) -> dict[str, list[PlanView]]:
+def list_all(request: AuthenticatedRequest) -> dict[str, list[PlanView]]:
     actor_of(request).require(Permission.READ_BILLING)
     return {"plans": list_plans()}

@@ -8,10 +8,10 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.optimistic_locking import REPLACES, replacing, tag_of
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.optimistic_locking import REPLACES, make_etag, version_to_replace
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.permissions import Permission
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
@@ -26,7 +26,7 @@ _EXAMPLE: Final = {
 }
 
 
-class Policy(Answer):
+class PolicyResponse(ResponseSchema):
     version: int
     policy: dict[str, Any]  # caret.contracts.policy.TenantPolicy
     author_email: str | None  # null: the platform itself, or a key
@@ -35,11 +35,11 @@ class Policy(Answer):
     created_at: datetime
 
 
-class PolicyPage(PageAnswer):
-    rows: list[Policy]  # newest first
+class PolicyPage(PageResponse):
+    rows: list[PolicyResponse]  # newest first
 
 
-class SetPolicy(Body, json_schema_extra={"example": _EXAMPLE}):
+class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     policy: dict[str, Any]  # as `Policy.policy`
     reason: str
     # The version that this one is to replace; another one in force is a conflict. Null: any.
@@ -48,13 +48,13 @@ class SetPolicy(Body, json_schema_extra={"example": _EXAMPLE}):
 
 @router.get(
     "",
-    response=Policy,
+    response=PolicyResponse,
     summary="The policy in force.",
-    openapi_extra=open_to(Permission.READ_POLICY),
+    openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
-def get(request: ApiRequest, response: HttpResponse) -> Policy:
+def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse:
     found = get_policy(actor=actor_of(request))
-    response["ETag"] = tag_of(found.version)
+    response["ETag"] = make_etag(found.version)
     return _policy(found)
 
 
@@ -62,21 +62,21 @@ def get(request: ApiRequest, response: HttpResponse) -> Policy:
     "/versions",
     response=PolicyPage,
     summary="List what was in force, who said so and why.",
-    openapi_extra=open_to(Permission.READ_POLICY),
+    openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
-def versions(request: ApiRequest, page: Query[Paged]) -> dict[str, object]:
+def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     found = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
     return {"rows": [_policy(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
 @router.put(
     "",
-    response=Policy,
+    response=PolicyResponse,
     summary="Put a new version of the policy in force, with a reason.",
-    openapi_extra=open_to(Permission.WRITE_POLICY) | REPLACES,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | REPLACES,
 )
-def put(request: ApiRequest, asked: SetPolicy, response: HttpResponse) -> Policy:
-    with replacing(request, asked.replaces) as replaces:
+def put(request: AuthenticatedRequest, asked: SetPolicy, response: HttpResponse) -> PolicyResponse:
+    with version_to_replace(request, asked.replaces) as replaces:
         found = set_policy(
             actor=actor_of(request),
             document=asked.policy,
@@ -84,12 +84,12 @@ def put(request: ApiRequest, asked: SetPolicy, response: HttpResponse) -> Policy
             replaces=replaces,
             now=timezone.now(),
         )
-    response["ETag"] = tag_of(found.version)
+    response["ETag"] = make_etag(found.version)
     return _policy(found)
 
 
-def _policy(found: PolicyInForce) -> Policy:
-    return Policy(
+def _policy(found: PolicyInForce) -> PolicyResponse:
+    return PolicyResponse(
         version=found.version,
         policy=write_policy(found.policy),
         author_email=found.author_email,

@@ -9,15 +9,15 @@ from ninja import Query, Router
 from pydantic import Field
 
 from caret.contracts.policy import Feature, Mode
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
 from tenants.base.permissions import Permission
-from tenants.policy.access_explanation import Question
+from tenants.policy.access_explanation import AccessQuery
 from tenants.policy.denials import MAX_DAYS, count_denials
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tenants.policy.dry_run import Preview, explain_for, preview_layer, preview_policy
-from tenants.policy.overrides.queries import Subject, SubjectKind
+from tenants.policy.dry_run import DryRun, explain_access_for, preview_layer, preview_policy
+from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 
 router = Router(tags=["policy"])
 
@@ -27,33 +27,33 @@ _PREVIEW_EXAMPLE: Final = {"policy": write_policy(DEFAULT_POLICY)}
 _LAYER_EXAMPLE: Final = {"layer": {"features": ["inline"]}}
 
 
-class Glob(Answer):
+class GlobResponse(ResponseSchema):
     repository: str  # "*": all
     glob: str
 
 
-class Previewed(Answer):
+class DryRunResponse(ResponseSchema):
     num_members: int
     num_affected: int
     affected: list[str]  # e-mail addresses, the first 200; none for who may not see members
     fields: dict[str, int]  # of the policy -> members for whom it changes
     features_lost: dict[Feature, int]  # -> members
     features_gained: dict[Feature, int]
-    globs_added: list[Glob]
-    globs_removed: list[Glob]
+    globs_added: list[GlobResponse]
+    globs_removed: list[GlobResponse]
     keys_beyond_lifetime: int  # in force, good for longer than a new text would be
     keys_to_be_revoked: int  # as idle, within the hour
 
 
-class PreviewPolicy(Body, json_schema_extra={"example": _PREVIEW_EXAMPLE}):
+class PreviewPolicy(RequestSchema, json_schema_extra={"example": _PREVIEW_EXAMPLE}):
     policy: dict[str, Any]  # as it would be put
 
 
-class PreviewLayer(Body, json_schema_extra={"example": _LAYER_EXAMPLE}):
+class PreviewLayer(RequestSchema, json_schema_extra={"example": _LAYER_EXAMPLE}):
     layer: dict[str, Any]  # as it would be put
 
 
-class Asked(Body):
+class AccessQueryParams(RequestSchema):
     """The query of an explanation."""
 
     user_email: Annotated[str, Field(max_length=254)] | None = None  # null: oneself
@@ -62,21 +62,21 @@ class Asked(Body):
     path: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""
 
 
-class Against(Answer):
+class BlockingRuleResponse(ResponseSchema):
     layer: str  # "tenant", "team:<name>", "user:<e-mail address>"
     field: str  # of the policy or the layer
     code: str  # as gateways refuse
     detail: str
 
 
-class Explained(Answer):
+class AccessExplanationResponse(ResponseSchema):
     is_allowed: bool
-    rules: list[Against]  # against it, the tenant's first
+    rules: list[BlockingRuleResponse]  # against it, the tenant's first
     may_retrieve: bool  # what was indexed of the repository
     policy: dict[str, Any]  # as it holds for the user
 
 
-class Denied(Answer):
+class DenialResponse(ResponseSchema):
     reason: str
     mode: str
     user_id: UUID | None  # null: service keys
@@ -84,54 +84,56 @@ class Denied(Answer):
     last_at: datetime.datetime
 
 
-class DeniedList(Answer):
-    denials: list[Denied]  # the most frequent first
+class DenialListResponse(ResponseSchema):
+    denials: list[DenialResponse]  # the most frequent first
     generated_at: datetime.datetime
 
 
-class Span(Body):
+class DryRunRange(RequestSchema):
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
 
 
 @router.post(
     "/preview",
-    response=Previewed,
+    response=DryRunResponse,
     summary="What a new policy would change, and for whom; nothing is saved.",
-    openapi_extra=open_to(Permission.WRITE_POLICY) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
-def preview(request: ApiRequest, asked: PreviewPolicy) -> Previewed:
+def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunResponse:
     found = preview_policy(actor=actor_of(request), document=asked.policy, now=timezone.now())
     return _previewed(found)
 
 
 @router.post(
     "/layers/{kind}/{subject_id}/preview",
-    response=Previewed,
+    response=DryRunResponse,
     summary="What saying something of a team or user would change; nothing is saved.",
-    openapi_extra=open_to(Permission.WRITE_POLICY) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
 def preview_of_layer(
-    request: ApiRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewLayer
-) -> Previewed:
-    subject = Subject(kind, subject_id)
+    request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewLayer
+) -> DryRunResponse:
+    subject = OverrideSubject(kind, subject_id)
     return _previewed(preview_layer(actor=actor_of(request), subject=subject, document=asked.layer))
 
 
 @router.get(
     "/explain",
-    response=Explained,
+    response=AccessExplanationResponse,
     summary="Why a request is refused: which rule of which layer is against it.",
-    openapi_extra=open_to(Permission.READ_POLICY),
+    openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
-def explain(request: ApiRequest, asked: Query[Asked]) -> Explained:
-    found = explain_for(
+def explain(
+    request: AuthenticatedRequest, asked: Query[AccessQueryParams]
+) -> AccessExplanationResponse:
+    found = explain_access_for(
         actor=actor_of(request),
         email=asked.user_email,
-        question=Question(asked.mode, asked.repository, asked.path),
+        question=AccessQuery(asked.mode, asked.repository, asked.path),
     )
-    return Explained(
+    return AccessExplanationResponse(
         is_allowed=not found.rules,
-        rules=[Against.from_orm(rule) for rule in found.rules],
+        rules=[BlockingRuleResponse.from_orm(rule) for rule in found.rules],
         may_retrieve=found.may_retrieve,
         policy=write_policy(found.policy),
     )
@@ -139,27 +141,31 @@ def explain(request: ApiRequest, asked: Query[Asked]) -> Explained:
 
 @router.get(
     "/denials",
-    response=DeniedList,
+    response=DenialListResponse,
     summary="How often policies have refused or withheld, by reason; no paths.",
-    openapi_extra=open_to(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def denials(request: ApiRequest, span: Query[Span]) -> dict[str, object]:
+def denials(request: AuthenticatedRequest, span: Query[DryRunRange]) -> dict[str, object]:
     now = timezone.now()
     found = count_denials(actor=actor_of(request), num_days=span.days, now=now)
     return {"denials": found, "generated_at": now}
 
 
-def _previewed(found: Preview) -> Previewed:
+def _previewed(found: DryRun) -> DryRunResponse:
     difference = found.difference
-    return Previewed(
+    return DryRunResponse(
         num_members=difference.num_members,
         num_affected=len(difference.affected),
         affected=difference.affected[:_MAX_SHOWN] if found.shows_members else [],
         fields=difference.fields,
         features_lost=difference.features_lost,
         features_gained=difference.features_gained,
-        globs_added=[Glob(repository=name, glob=glob) for name, glob in difference.globs_added],
-        globs_removed=[Glob(repository=name, glob=glob) for name, glob in difference.globs_removed],
+        globs_added=[
+            GlobResponse(repository=name, glob=glob) for name, glob in difference.globs_added
+        ],
+        globs_removed=[
+            GlobResponse(repository=name, glob=glob) for name, glob in difference.globs_removed
+        ],
         keys_beyond_lifetime=found.keys_beyond_lifetime,
         keys_to_be_revoked=found.keys_to_be_revoked,
     )

@@ -9,18 +9,18 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.optimistic_locking import REPLACES, replacing, tag_of
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.optimistic_locking import REPLACES, make_etag, version_to_replace
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.permissions import Permission
 from tenants.policy.overrides.document import write_layer
-from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
-    LayerInForce,
-    Subject,
+    OverrideInForce,
+    OverrideSubject,
     SubjectKind,
-    find_layer,
+    find_override,
     page_of_layers,
 )
 
@@ -37,7 +37,7 @@ _EXAMPLE: Final = {
 }
 
 
-class Layer(Answer):
+class PolicyOverrideResponse(ResponseSchema):
     kind: SubjectKind
     id: UUID  # of the team or the user
     name: str  # the team's, or the user's e-mail address
@@ -49,11 +49,11 @@ class Layer(Answer):
     created_at: datetime | None  # null: nothing was ever said
 
 
-class LayerPage(PageAnswer):
-    rows: list[Layer]  # newest first
+class LayerPage(PageResponse):
+    rows: list[PolicyOverrideResponse]  # newest first
 
 
-class SetLayer(Body, json_schema_extra={"example": _EXAMPLE}):
+class SetLayer(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     layer: dict[str, Any]  # as `Layer.layer`; {} lifts what was said
     reason: str
     # The version that this one is to replace, 0 where there is none; another one is a conflict.
@@ -65,53 +65,55 @@ class SetLayer(Body, json_schema_extra={"example": _EXAMPLE}):
     "",
     response=LayerPage,
     summary="List what is said of teams and users.",
-    openapi_extra=open_to(Permission.READ_LAYERS),
+    openapi_extra=documents_permissions(Permission.READ_LAYERS),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> dict[str, object]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     found = page_of_layers(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
     return {"rows": [_layer(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
 @router.get(
     "/{kind}/{subject_id}",
-    response=Layer,
+    response=PolicyOverrideResponse,
     summary="What is said of one team or user.",
-    openapi_extra=open_to(Permission.READ_LAYERS),
+    openapi_extra=documents_permissions(Permission.READ_LAYERS),
 )
-def get(request: ApiRequest, kind: SubjectKind, subject_id: UUID, response: HttpResponse) -> Layer:
-    found = find_layer(actor=actor_of(request), subject=Subject(kind, subject_id))
-    response["ETag"] = tag_of(found.version)
+def get(
+    request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, response: HttpResponse
+) -> PolicyOverrideResponse:
+    found = find_override(actor=actor_of(request), subject=OverrideSubject(kind, subject_id))
+    response["ETag"] = make_etag(found.version)
     return _layer(found)
 
 
 @router.put(
     "/{kind}/{subject_id}",
-    response=Layer,
+    response=PolicyOverrideResponse,
     summary="Say something of a team or user; it narrows the tenant's policy.",
-    openapi_extra=open_to(Permission.WRITE_POLICY) | REPLACES,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | REPLACES,
 )
 def put(
-    request: ApiRequest,
+    request: AuthenticatedRequest,
     kind: SubjectKind,
     subject_id: UUID,
     asked: SetLayer,
     response: HttpResponse,
-) -> Layer:
-    with replacing(request, asked.replaces) as replaces:
-        found = set_layer(
+) -> PolicyOverrideResponse:
+    with version_to_replace(request, asked.replaces) as replaces:
+        found = set_override(
             actor=actor_of(request),
-            subject=Subject(kind, subject_id),
+            subject=OverrideSubject(kind, subject_id),
             document=asked.layer,
             reason=asked.reason,
             replaces=replaces,
             now=timezone.now(),
         )
-    response["ETag"] = tag_of(found.version)
+    response["ETag"] = make_etag(found.version)
     return _layer(found)
 
 
-def _layer(found: LayerInForce) -> Layer:
-    return Layer(
+def _layer(found: OverrideInForce) -> PolicyOverrideResponse:
+    return PolicyOverrideResponse(
         kind=found.subject.kind,
         id=found.subject.id,
         name=found.name,

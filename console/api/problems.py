@@ -8,13 +8,13 @@ from django.http import HttpResponse, JsonResponse
 
 from tenants.base.errors import (
     Conflict,
+    DomainError,
     Forbidden,
-    Invalid,
+    InvalidValue,
     LimitReached,
     NotFound,
-    Outdated,
-    Refused,
     Unauthenticated,
+    VersionConflict,
 )
 
 
@@ -43,20 +43,20 @@ class ProblemRaised(Exception):
         self.problem = problem
 
 
-_STATUS: Final[dict[type[Refused], int]] = {
+_STATUS: Final[dict[type[DomainError], int]] = {
     Unauthenticated: 401,
     Forbidden: 403,
     NotFound: 404,
-    Invalid: 422,
+    InvalidValue: 422,
     Conflict: 409,
     LimitReached: 429,
 }
 
 
-def problem_of(error: Refused) -> Problem:
-    field = error.field if isinstance(error, Invalid) else None
+def build_problem(error: DomainError) -> Problem:
+    field = error.field if isinstance(error, InvalidValue) else None
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
-    versions = (error.held, error.replaced) if isinstance(error, Outdated) else None
+    versions = (error.held, error.replaced) if isinstance(error, VersionConflict) else None
     retry_after_s = error.retry_after_s if isinstance(error, LimitReached) else None
     return Problem(status, error.code, error.message, field, retry_after_s, versions)
 

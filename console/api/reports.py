@@ -8,26 +8,33 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from tenants.base.errors import Invalid
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.usage.reports.counters import SOURCES, Counts
+from tenants.usage.reports.counters import SOURCES, UsageCounters
 from tenants.usage.reports.metric_definitions import (
     DEFINITION_VERSION,
     METRICS,
     Metric,
-    Price,
+    TokenPrice,
     cost_metric,
 )
 from tenants.usage.reports.operations import MAX_MIN_USERS, set_min_group_users
-from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, Row, report
+from tenants.usage.reports.queries import (
+    GroupBy,
+    Report,
+    ReportKind,
+    ReportQuery,
+    ReportRow,
+    report,
+)
 
 router = Router(tags=["reports"])
 _MAX_PRICE: Final = 10**12
 
 
-class Period(Body):
+class ReportPeriod(RequestSchema):
     """Days in UTC."""
 
     start: datetime.date | None = None  # null: the first of the running month
@@ -35,13 +42,13 @@ class Period(Body):
     group_by: GroupBy | None = None  # null: the total only
 
 
-class QualityPeriod(Period):
+class QualityPeriod(ReportPeriod):
     # Of a million tokens, in micros of a currency: for the cost of a thousand accepted tokens.
     prompt_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE)] | None = None
     generated_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE)] | None = None
 
 
-class ReportRow(Answer):
+class ReportRowResponse(ResponseSchema):
     key: str  # a day, a team's id, a name; "": not known, or no team
     label: str
     users: int | None  # people who were active; null: suppressed
@@ -49,11 +56,11 @@ class ReportRow(Answer):
     suppressed: str | None  # why; null: it is shown
 
 
-class QualityRow(ReportRow):
+class QualityRowResponse(ReportRowResponse):
     metrics: dict[str, float | None] | None  # null: suppressed; of one metric: nothing to divide by
 
 
-class ReportAnswer(Answer):
+class ReportResponse(ResponseSchema):
     start: datetime.date
     end: datetime.date
     group_by: GroupBy | None
@@ -65,30 +72,31 @@ class ReportAnswer(Answer):
     sources: dict[str, str]  # who has observed each count
 
 
-class UsageReport(ReportAnswer):
-    rows: list[ReportRow]
-    total: ReportRow
+class UsageReportResponse(ReportResponse):
+    rows: list[ReportRowResponse]
+    total: ReportRowResponse
 
 
-class Definition(Answer):
+class MetricDefinitionResponse(ResponseSchema):
     name: str
     definition: str
     source: str  # who has observed it
     unit: str
 
 
-class QualityReport(ReportAnswer):
-    rows: list[QualityRow]
-    total: QualityRow
-    definitions: list[Definition]
+class QualityReportResponse(ReportResponse):
+    rows: list[QualityRowResponse]
+    total: QualityRowResponse
+    definitions: list[MetricDefinitionResponse]
 
 
-class ReportSettings(Answer):
+class ReportSettings(ResponseSchema):
     min_users: int
 
 
 class SetReportSettings(
-    Body, json_schema_extra={"example": {"min_users": 5, "reason": "As the works council asks."}}
+    RequestSchema,
+    json_schema_extra={"example": {"min_users": 5, "reason": "As the works council asks."}},
 ):
     min_users: Annotated[int, Field(ge=1, le=MAX_MIN_USERS)]  # 1: no group is suppressed
     reason: str
@@ -96,13 +104,13 @@ class SetReportSettings(
 
 @router.get(
     "/usage",
-    response=UsageReport,
+    response=UsageReportResponse,
     summary="Usage of a period: all of the tenant's, or one's own.",
-    openapi_extra=open_to(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def usage(request: ApiRequest, period: Query[Period]) -> dict[str, Any]:
+def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
     now = timezone.now()
-    found = report(actor=actor_of(request), kind=Kind.USAGE, asked=_asked(period, now))
+    found = report(actor=actor_of(request), kind=ReportKind.USAGE, asked=_asked(period, now))
     return {
         **_head(found, now),
         "rows": [_row(row) for row in found.rows],
@@ -112,14 +120,14 @@ def usage(request: ApiRequest, period: Query[Period]) -> dict[str, Any]:
 
 @router.get(
     "/quality",
-    response=QualityReport,
+    response=QualityReportResponse,
     summary="Quality of a period, each metric with its definition: the tenant's, or one's own.",
-    openapi_extra=open_to(Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
+    openapi_extra=documents_permissions(Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
 )
-def quality(request: ApiRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
+def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
     now = timezone.now()
     metrics = (*METRICS, cost_metric(_price(period)))
-    found = report(actor=actor_of(request), kind=Kind.QUALITY, asked=_asked(period, now))
+    found = report(actor=actor_of(request), kind=ReportKind.QUALITY, asked=_asked(period, now))
     return {
         **_head(found, now),
         "rows": [_row(row) | _metrics(row, metrics) for row in found.rows],
@@ -132,9 +140,9 @@ def quality(request: ApiRequest, period: Query[QualityPeriod]) -> dict[str, Any]
     "/settings",
     response=ReportSettings,
     summary="Say how many people a group must have to be shown.",
-    openapi_extra=open_to(Permission.WRITE_POLICY),
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY),
 )
-def configure(request: ApiRequest, asked: SetReportSettings) -> dict[str, int]:
+def configure(request: AuthenticatedRequest, asked: SetReportSettings) -> dict[str, int]:
     set_min_group_users(
         actor=actor_of(request),
         min_users=asked.min_users,
@@ -144,23 +152,23 @@ def configure(request: ApiRequest, asked: SetReportSettings) -> dict[str, int]:
     return {"min_users": asked.min_users}
 
 
-def _asked(period: Period, now: datetime.datetime) -> Asked:
+def _asked(period: ReportPeriod, now: datetime.datetime) -> ReportQuery:
     today = now.date()
     end = period.end or _next_day(today)
-    return Asked(period.start or today.replace(day=1), end, period.group_by)
+    return ReportQuery(period.start or today.replace(day=1), end, period.group_by)
 
 
 def _next_day(day: datetime.date) -> datetime.date:
     return day + datetime.timedelta(days=1)
 
 
-def _price(period: QualityPeriod) -> Price | None:
+def _price(period: QualityPeriod) -> TokenPrice | None:
     prompt, generated = period.prompt_price_micros, period.generated_price_micros
     if prompt is None and generated is None:
         return None
     if prompt is None or generated is None:
-        raise Invalid("generated_price_micros", "Give both prices, or neither.")
-    return Price(prompt, generated)
+        raise InvalidValue("generated_price_micros", "Give both prices, or neither.")
+    return TokenPrice(prompt, generated)
 
 
 def _head(found: Report, now: datetime.datetime) -> dict[str, Any]:
@@ -174,7 +182,7 @@ def _head(found: Report, now: datetime.datetime) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: ReportRow) -> dict[str, Any]:
     return {
         "key": row.key,
         "label": row.label,
@@ -184,9 +192,9 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _metrics(row: Row, metrics: tuple[Metric, ...]) -> dict[str, Any]:
+def _metrics(row: ReportRow, metrics: tuple[Metric, ...]) -> dict[str, Any]:
     return {"metrics": None if row.counts is None else _values(row.counts, metrics)}
 
 
-def _values(counts: Counts, metrics: tuple[Metric, ...]) -> dict[str, float | None]:
+def _values(counts: UsageCounters, metrics: tuple[Metric, ...]) -> dict[str, float | None]:
     return {metric.name: metric.of(counts) for metric in metrics}

@@ -9,21 +9,21 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import AwareDatetime, Field
 
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention import operations, queries
 from tenants.privacy.retention.operations import NewHold
-from tenants.privacy.retention.queries import ClassReport, HoldView, Preview, RunView
+from tenants.privacy.retention.queries import DataClassReport, HoldView, PurgePreview, RunView
 
 router = Router(tags=["retention"])
-_READ = open_to(Permission.READ_RETENTION)
+_READ = documents_permissions(Permission.READ_RETENTION)
 
 
-class Run(Answer):
+class RetentionRunResponse(ResponseSchema):
     id: uuid.UUID
     data_class: DataClass
     days: int
@@ -38,7 +38,7 @@ class Run(Answer):
     finished_at: datetime.datetime | None
 
 
-class Class(Answer):
+class DataClassResponse(ResponseSchema):
     data_class: DataClass
     title: str
     purpose: str
@@ -57,25 +57,28 @@ class Class(Answer):
     due: int  # goes with the next purge
     held: int  # old enough to go, and on hold
     overdue: int  # should be gone; 0 is the aim
-    last_run: Run | None
+    last_run: RetentionRunResponse | None
 
 
-class Report(Answer):
-    classes: list[Class]
+class RetentionReportResponse(ResponseSchema):
+    classes: list[DataClassResponse]
     generated_at: datetime.datetime
 
 
-class Days(Body):
+class RetentionDaysRequest(RequestSchema):
     days: Annotated[int, Field(ge=0, le=100_000)]
 
 
-class SetDays(Days, json_schema_extra={"example": {"days": 120, "reason": "Contract, annex 2."}}):
+class SetDays(
+    RetentionDaysRequest,
+    json_schema_extra={"example": {"days": 120, "reason": "Contract, annex 2."}},
+):
     reason: Annotated[str, Field(max_length=1_000)]
     # The version that this one is to replace, 0 for the default; null: any.
     replaces: Annotated[int, Field(ge=0)] | None = None
 
 
-class PreviewAnswer(Answer):
+class PreviewAnswer(ResponseSchema):
     days: int
     records: int
     would_delete: int
@@ -83,11 +86,11 @@ class PreviewAnswer(Answer):
     oldest_at: datetime.datetime | None
 
 
-class RunList(PageAnswer):
-    rows: list[Run]  # newest first
+class RunList(PageResponse):
+    rows: list[RetentionRunResponse]  # newest first
 
 
-class Hold(Answer):
+class LegalHoldResponse(ResponseSchema):
     id: uuid.UUID
     name: str
     user_id: uuid.UUID | None  # null: everybody's
@@ -98,8 +101,8 @@ class Hold(Answer):
     released_at: datetime.datetime | None  # null: in force
 
 
-class HoldList(PageAnswer):
-    rows: list[Hold]  # newest first
+class HoldList(PageResponse):
+    rows: list[LegalHoldResponse]  # newest first
 
 
 _EXAMPLE = {
@@ -109,7 +112,7 @@ _EXAMPLE = {
 }
 
 
-class PlaceHold(Body, json_schema_extra={"example": _EXAMPLE}):
+class PlaceHold(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     name: Annotated[str, Field(min_length=1, max_length=operations.MAX_NAME_CHARS)]
     reason: Annotated[str, Field(max_length=1_000)]
     user_id: uuid.UUID | None = None  # null: everybody's
@@ -117,27 +120,34 @@ class PlaceHold(Body, json_schema_extra={"example": _EXAMPLE}):
     until: AwareDatetime | None = None
 
 
-class PlacedHold(Answer):
+class PlacedHold(ResponseSchema):
     id: uuid.UUID
 
 
-class ReleaseHold(Body, json_schema_extra={"example": {"reason": "The matter is settled."}}):
+class ReleaseHold(
+    RequestSchema, json_schema_extra={"example": {"reason": "The matter is settled."}}
+):
     reason: Annotated[str, Field(max_length=1_000)]
 
 
-class Certificate(Answer):
+class ErasureCertificateResponse(ResponseSchema):
     id: uuid.UUID
     number: int  # from 1, without gaps
     created_at: datetime.datetime
     document: str  # canonical JSON; `manage.py verify_certificate` wants just this
 
 
-class CertificateList(PageAnswer):
-    rows: list[Certificate]  # newest first
+class CertificateList(PageResponse):
+    rows: list[ErasureCertificateResponse]  # newest first
 
 
-@router.get("", response=Report, summary="What is kept, for how long and why.", openapi_extra=_READ)
-def list_all(request: ApiRequest) -> dict[str, object]:
+@router.get(
+    "",
+    response=RetentionReportResponse,
+    summary="What is kept, for how long and why.",
+    openapi_extra=_READ,
+)
+def list_all(request: AuthenticatedRequest) -> dict[str, object]:
     now = timezone.now()
     found = queries.report(actor=actor_of(request), now=now)
     return {"classes": [_class(each) for each in found], "generated_at": now}
@@ -146,12 +156,12 @@ def list_all(request: ApiRequest) -> dict[str, object]:
 @router.get(
     "/runs", response=RunList, summary="Purges, and what they deleted.", openapi_extra=_READ
 )
-def list_runs(request: ApiRequest, page: Query[Paged]) -> Page[RunView]:
+def list_runs(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[RunView]:
     return queries.list_runs(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.get("/holds", response=HoldList, summary="Legal holds.", openapi_extra=_READ)
-def list_holds(request: ApiRequest, page: Query[Paged]) -> Page[HoldView]:
+def list_holds(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[HoldView]:
     return queries.list_holds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
@@ -159,9 +169,9 @@ def list_holds(request: ApiRequest, page: Query[Paged]) -> Page[HoldView]:
     "/holds",
     response={201: PlacedHold},
     summary="Place a legal hold: nothing that it names is purged.",
-    openapi_extra=open_to(Permission.WRITE_HOLDS),
+    openapi_extra=documents_permissions(Permission.WRITE_HOLDS),
 )
-def place_hold(request: ApiRequest, asked: PlaceHold) -> Status[object]:
+def place_hold(request: AuthenticatedRequest, asked: PlaceHold) -> Status[object]:
     new = NewHold(**asked.dict())
     hold_id = operations.place_hold(actor=actor_of(request), new=new, now=timezone.now())
     return Status(201, {"id": hold_id})
@@ -171,9 +181,11 @@ def place_hold(request: ApiRequest, asked: PlaceHold) -> Status[object]:
     "/holds/{hold_id}/release",
     response={204: None},
     summary="Release a legal hold.",
-    openapi_extra=open_to(Permission.WRITE_HOLDS),
+    openapi_extra=documents_permissions(Permission.WRITE_HOLDS),
 )
-def release_hold(request: ApiRequest, hold_id: uuid.UUID, asked: ReleaseHold) -> Status[None]:
+def release_hold(
+    request: AuthenticatedRequest, hold_id: uuid.UUID, asked: ReleaseHold
+) -> Status[None]:
     operations.release_hold(
         actor=actor_of(request), hold_id=hold_id, reason=asked.reason, now=timezone.now()
     )
@@ -186,7 +198,9 @@ def release_hold(request: ApiRequest, hold_id: uuid.UUID, asked: ReleaseHold) ->
     summary="Deletion certificates.",
     openapi_extra=_READ,
 )
-def list_certificates(request: ApiRequest, page: Query[Paged]) -> Page[queries.CertificateView]:
+def list_certificates(
+    request: AuthenticatedRequest, page: Query[PageQuery]
+) -> Page[queries.CertificateView]:
     return queries.list_certificates(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
@@ -195,7 +209,7 @@ def list_certificates(request: ApiRequest, page: Query[Paged]) -> Page[queries.C
     summary="A deletion certificate as a file that verifies offline.",
     openapi_extra=_READ,
 )
-def get_certificate(request: ApiRequest, certificate_id: uuid.UUID) -> HttpResponse:
+def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) -> HttpResponse:
     found = queries.find_certificate(actor=actor_of(request), certificate_id=certificate_id)
     response = HttpResponse(found.document, content_type="application/json")
     name = f"caret-deletion-certificate-{found.number}.json"
@@ -209,7 +223,9 @@ def get_certificate(request: ApiRequest, certificate_id: uuid.UUID) -> HttpRespo
     summary="What so many days would delete.",
     openapi_extra=_READ,
 )
-def preview(request: ApiRequest, data_class: DataClass, asked: Query[Days]) -> Preview:
+def preview(
+    request: AuthenticatedRequest, data_class: DataClass, asked: Query[RetentionDaysRequest]
+) -> PurgePreview:
     return queries.preview(
         actor=actor_of(request), data_class=data_class, days=asked.days, now=timezone.now()
     )
@@ -217,11 +233,11 @@ def preview(request: ApiRequest, data_class: DataClass, asked: Query[Days]) -> P
 
 @router.put(
     "/{data_class}",
-    response=Class,
+    response=DataClassResponse,
     summary="Set the days of a class of data, with a reason.",
-    openapi_extra=open_to(Permission.WRITE_RETENTION),
+    openapi_extra=documents_permissions(Permission.WRITE_RETENTION),
 )
-def put(request: ApiRequest, data_class: DataClass, asked: SetDays) -> dict[str, object]:
+def put(request: AuthenticatedRequest, data_class: DataClass, asked: SetDays) -> dict[str, object]:
     actor, now = actor_of(request), timezone.now()
     operations.set_rule(
         actor=actor,
@@ -235,7 +251,7 @@ def put(request: ApiRequest, data_class: DataClass, asked: SetDays) -> dict[str,
     return _class(next(each for each in found if each.data_class is data_class))
 
 
-def _class(found: ClassReport) -> dict[str, object]:
+def _class(found: DataClassReport) -> dict[str, object]:
     terms, rule, count = found.terms, found.rule, found.count
     return {
         "data_class": found.data_class,

@@ -12,14 +12,14 @@ from typing import Literal
 from django.utils import timezone
 from ninja import Router, Status
 
-from console.api.authentication import ApiRequest, Bearer, actor_of, open_to
-from console.api.base_schema import Answer, Body
+from console.api.authentication import AuthenticatedRequest, Bearer, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
 from console.outbound_limit import OUTWARD
-from console.sign_in.session_exemption import spared_session
+from console.sign_in.session_exemption import exempt_session
 from tenants.base.permissions import Permission, Role
 from tenants.identity.domains.dns_lookup import txt_records
-from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
 from tenants.identity.domains.queries import DomainView, list_domains
 from tenants.identity.scim.groups import set_group_role
 from tenants.identity.scim.queries import GroupRole, list_group_roles
@@ -31,8 +31,8 @@ from tenants.identity.scim.tokens import (
 )
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import (
-    Described,
-    NewProvider,
+    OidcProviderConfig,
+    SamlProviderConfig,
     remove_provider,
     require_second_factor,
     set_provider,
@@ -45,7 +45,7 @@ domains = Router(tags=["domains"])
 scim = Router(tags=["scim"])
 
 
-class Domain(Answer):
+class DomainResponse(ResponseSchema):
     id: uuid.UUID
     name: str
     txt_record: str  # what a TXT record of the domain must be
@@ -53,15 +53,15 @@ class Domain(Answer):
     verified_at: datetime | None  # null: claimed only
 
 
-class DomainList(Answer):
-    rows: list[Domain]  # by name
+class DomainList(ResponseSchema):
+    rows: list[DomainResponse]  # by name
 
 
-class ClaimDomain(Body, json_schema_extra={"example": {"name": "example.com"}}):
+class ClaimDomain(RequestSchema, json_schema_extra={"example": {"name": "example.com"}}):
     name: str
 
 
-class ScimToken(Answer):
+class ScimTokenResponse(ResponseSchema):
     id: uuid.UUID
     name: str
     created_at: datetime
@@ -69,34 +69,34 @@ class ScimToken(Answer):
     last_used_at: datetime | None  # to the minute
 
 
-class ScimTokenList(Answer):
-    rows: list[ScimToken]  # newest first
+class ScimTokenList(ResponseSchema):
+    rows: list[ScimTokenResponse]  # newest first
 
 
-class CreateScimToken(Body, json_schema_extra={"example": {"name": "Entra ID"}}):
+class CreateScimToken(RequestSchema, json_schema_extra={"example": {"name": "Entra ID"}}):
     name: str
 
 
-class CreatedScimToken(Answer):
+class CreatedScimTokenResponse(ResponseSchema):
     text: str  # shown this once
-    token: ScimToken
+    token: ScimTokenResponse
 
 
-class ScimGroup(Answer):
+class ScimGroupResponse(ResponseSchema):
     id: uuid.UUID  # of the team, too
     name: str
     role: Role | None  # what it makes of its members; null: it says nothing of that
 
 
-class ScimGroupList(Answer):
-    rows: list[ScimGroup]  # by name
+class ScimGroupList(ResponseSchema):
+    rows: list[ScimGroupResponse]  # by name
 
 
-class SetGroupRole(Body, json_schema_extra={"example": {"role": "auditor"}}):
+class SetGroupRole(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
     role: Role | None
 
 
-class IdentityProvider(Answer):
+class IdentityProviderResponse(ResponseSchema):
     protocol: Literal["oidc", "saml"]
     issuer: str  # SAML: the entity id
     client_id: str | None  # null: SAML has none
@@ -105,17 +105,17 @@ class IdentityProvider(Answer):
     created_at: datetime
 
 
-class SignIn(Answer):
+class SignIn(ResponseSchema):
     requires_second_factor: bool
-    provider: IdentityProvider | None  # null: people sign in by their passwords
+    provider: IdentityProviderResponse | None  # null: people sign in by their passwords
 
 
-class SetSecondFactor(Body, json_schema_extra={"example": {"required": True}}):
+class SetSecondFactor(RequestSchema, json_schema_extra={"example": {"required": True}}):
     required: bool
 
 
 class SetProvider(
-    Body,
+    RequestSchema,
     json_schema_extra={
         "example": {
             "issuer": "https://login.example.com",
@@ -130,7 +130,8 @@ class SetProvider(
 
 
 class SetSamlProvider(
-    Body, json_schema_extra={"example": {"metadata_url": "https://login.example.com/saml.xml"}}
+    RequestSchema,
+    json_schema_extra={"example": {"metadata_url": "https://login.example.com/saml.xml"}},
 ):
     """One of the two."""
 
@@ -142,9 +143,9 @@ class SetSamlProvider(
     "",
     response=SignIn,
     summary="How people sign in.",
-    openapi_extra=open_to(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_ACCESS),
 )
-def get_sign_in(request: ApiRequest) -> SignInRules:
+def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     return get_rules(actor=actor_of(request))
 
 
@@ -152,9 +153,9 @@ def get_sign_in(request: ApiRequest) -> SignInRules:
     "/second-factor",
     response=SignIn,
     summary="Say whether who signs in by a password needs a second factor.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def set_second_factor(request: ApiRequest, asked: SetSecondFactor) -> SignInRules:
+def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> SignInRules:
     return require_second_factor(
         actor=actor_of(request), required=asked.required, now=timezone.now()
     )
@@ -164,10 +165,10 @@ def set_second_factor(request: ApiRequest, asked: SetSecondFactor) -> SignInRule
     "/provider",
     response=SignIn,
     summary="Set the identity provider; no password works for its domains from then on.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def put_provider(request: ApiRequest, asked: SetProvider) -> SignInRules:
-    new = NewProvider(asked.issuer, asked.client_id, asked.client_secret)
+def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRules:
+    new = OidcProviderConfig(asked.issuer, asked.client_id, asked.client_secret)
     with _spared(request) as session:
         return set_provider(
             actor=actor_of(request), new=new, now=timezone.now(), spared_session=session
@@ -178,16 +179,16 @@ def put_provider(request: ApiRequest, asked: SetProvider) -> SignInRules:
     "/provider/saml",
     response=SignIn,
     summary="Set the identity provider by its SAML metadata, as text or where they are.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def put_saml_provider(request: ApiRequest, asked: SetSamlProvider) -> SignInRules:
+def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> SignInRules:
     actor = actor_of(request)
 
     def fetch(url: str) -> str:
         with OUTWARD.taken(actor.tenant_id):
             return fetch_metadata(url)
 
-    described = Described(asked.metadata, asked.metadata_url, fetch)
+    described = SamlProviderConfig(asked.metadata, asked.metadata_url, fetch)
     with _spared(request) as session:
         return set_saml_provider(
             actor=actor, described=described, now=timezone.now(), spared_session=session
@@ -198,9 +199,9 @@ def put_saml_provider(request: ApiRequest, asked: SetSamlProvider) -> SignInRule
     "/provider",
     response=SignIn,
     summary="Take the identity provider away; passwords work again.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def delete_provider(request: ApiRequest) -> SignInRules:
+def delete_provider(request: AuthenticatedRequest) -> SignInRules:
     with _spared(request) as session:
         return remove_provider(actor=actor_of(request), now=timezone.now(), spared_session=session)
 
@@ -209,29 +210,29 @@ def delete_provider(request: ApiRequest) -> SignInRules:
     "",
     response=DomainList,
     summary="List domains of e-mail addresses, claimed and verified.",
-    openapi_extra=open_to(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_ACCESS),
 )
-def list_all(request: ApiRequest) -> dict[str, list[DomainView]]:
+def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
     return {"rows": list_domains(actor=actor_of(request))}
 
 
 @domains.post(
     "",
-    response={201: Domain},
+    response={201: DomainResponse},
     summary="Claim a domain; put its TXT record into the DNS, then have it verified.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def claim(request: ApiRequest, asked: ClaimDomain) -> Status[object]:
+def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
     return Status(201, claim_domain(actor=actor_of(request), name=asked.name, now=timezone.now()))
 
 
 @domains.post(
     "/{domain_id}/verify",
-    response=Domain,
+    response=DomainResponse,
     summary="Have the DNS asked for a domain's TXT record.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS) | DONE_ANEW,
 )
-def verify(request: ApiRequest, domain_id: uuid.UUID) -> DomainView:
+def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     actor = actor_of(request)
     with OUTWARD.taken(actor.tenant_id), _spared(request) as session:
         return verify_domain(
@@ -247,11 +248,11 @@ def verify(request: ApiRequest, domain_id: uuid.UUID) -> DomainView:
     "/{domain_id}",
     response={204: None},
     summary="Give a domain up.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def give_up(request: ApiRequest, domain_id: uuid.UUID) -> Status[None]:
+def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]:
     with _spared(request) as session:
-        give_up_domain(
+        release_domain(
             actor=actor_of(request), domain_id=domain_id, now=timezone.now(), spared_session=session
         )
     return Status(204, None)
@@ -261,30 +262,30 @@ def give_up(request: ApiRequest, domain_id: uuid.UUID) -> Status[None]:
     "/tokens",
     response=ScimTokenList,
     summary="List the tokens of identity providers.",
-    openapi_extra=open_to(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_ACCESS),
 )
-def list_tokens(request: ApiRequest) -> dict[str, list[ScimTokenView]]:
+def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]:
     return {"rows": list_scim_tokens(actor=actor_of(request))}
 
 
 @scim.post(
     "/tokens",
-    response={201: CreatedScimToken},
+    response={201: CreatedScimTokenResponse},
     summary="Make a token for an identity provider; its text is in this answer only.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def create_token(request: ApiRequest, asked: CreateScimToken) -> Status[object]:
+def create_token(request: AuthenticatedRequest, asked: CreateScimToken) -> Status[object]:
     made = create_scim_token(actor=actor_of(request), name=asked.name, now=timezone.now())
     return Status(201, made)
 
 
 @scim.post(
     "/tokens/{token_id}/revoke",
-    response=ScimToken,
+    response=ScimTokenResponse,
     summary="Revoke a token of an identity provider; it opens nothing from then on.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def revoke_token(request: ApiRequest, token_id: uuid.UUID) -> ScimTokenView:
+def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimTokenView:
     return revoke_scim_token(actor=actor_of(request), token_id=token_id, now=timezone.now())
 
 
@@ -292,9 +293,9 @@ def revoke_token(request: ApiRequest, token_id: uuid.UUID) -> ScimTokenView:
     "/groups",
     response=ScimGroupList,
     summary="List an identity provider's groups, and what they make of their members.",
-    openapi_extra=open_to(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_ACCESS),
 )
-def list_groups(request: ApiRequest) -> dict[str, list[GroupRole]]:
+def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
     return {"rows": list_group_roles(actor=actor_of(request))}
 
 
@@ -302,9 +303,11 @@ def list_groups(request: ApiRequest) -> dict[str, list[GroupRole]]:
     "/groups/{group_id}/role",
     response=SetGroupRole,
     summary="Say what a group makes of its members: any role but owner, or null for nothing.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
 )
-def set_role(request: ApiRequest, group_id: uuid.UUID, asked: SetGroupRole) -> dict[str, object]:
+def set_role(
+    request: AuthenticatedRequest, group_id: uuid.UUID, asked: SetGroupRole
+) -> dict[str, object]:
     role = set_group_role(
         actor=actor_of(request), group_id=group_id, role=asked.role, now=timezone.now()
     )
@@ -312,11 +315,11 @@ def set_role(request: ApiRequest, group_id: uuid.UUID, asked: SetGroupRole) -> d
 
 
 @contextmanager
-def _spared(request: ApiRequest) -> Iterator[str | None]:
+def _spared(request: AuthenticatedRequest) -> Iterator[str | None]:
     """The key of the session that changes how people sign in, if it is one."""
     if isinstance(request.auth, Bearer):
         yield None
         return
     tenant_id = request.auth.actor.tenant_id
-    with spared_session(request, tenant_id, request.auth.email) as session:
+    with exempt_session(request, tenant_id, request.auth.email) as session:
         yield session

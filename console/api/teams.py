@@ -7,35 +7,35 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 
 from caret.foundation.ids import UserId
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
-from console.api.pagination import PageAnswer, Paged
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.identity.teams.operations import (
+    add_team_member,
     create_team,
     delete_team,
-    put_into_team,
+    remove_team_member,
     rename_team,
-    take_out_of_team,
 )
 from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
 
 router = Router(tags=["teams"])
 
 
-class Team(Answer):
+class TeamResponse(ResponseSchema):
     id: uuid.UUID
     name: str
     num_members: int
     created_at: datetime
 
 
-class TeamPage(PageAnswer):
-    rows: list[Team]  # newest first
+class TeamPage(PageResponse):
+    rows: list[TeamResponse]  # newest first
 
 
-class NamedTeam(Body, json_schema_extra={"example": {"name": "Platform"}}):
+class NamedTeam(RequestSchema, json_schema_extra={"example": {"name": "Platform"}}):
     name: str  # 1 to 120 characters, one team's only
 
 
@@ -43,40 +43,40 @@ class NamedTeam(Body, json_schema_extra={"example": {"name": "Platform"}}):
     "",
     response=TeamPage,
     summary="List teams; their members are at /members?team_id=.",
-    openapi_extra=open_to(Permission.READ_TEAMS),
+    openapi_extra=documents_permissions(Permission.READ_TEAMS),
 )
-def list_all(request: ApiRequest, page: Query[Paged]) -> Page[TeamView]:
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[TeamView]:
     return page_of_teams(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.post(
     "",
-    response={201: Team},
+    response={201: TeamResponse},
     summary="Make a team.",
-    openapi_extra=open_to(Permission.WRITE_TEAMS),
+    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def create(request: ApiRequest, asked: NamedTeam) -> Status[object]:
+def create(request: AuthenticatedRequest, asked: NamedTeam) -> Status[object]:
     made = create_team(actor=actor_of(request), name=asked.name, now=timezone.now())
     return Status(201, made)
 
 
 @router.get(
     "/{team_id}",
-    response=Team,
+    response=TeamResponse,
     summary="One team.",
-    openapi_extra=open_to(Permission.READ_TEAMS),
+    openapi_extra=documents_permissions(Permission.READ_TEAMS),
 )
-def find(request: ApiRequest, team_id: uuid.UUID) -> TeamView:
+def find(request: AuthenticatedRequest, team_id: uuid.UUID) -> TeamView:
     return find_team(actor=actor_of(request), team_id=team_id)
 
 
 @router.patch(
     "/{team_id}",
-    response=Team,
+    response=TeamResponse,
     summary="Rename a team.",
-    openapi_extra=open_to(Permission.WRITE_TEAMS),
+    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def rename(request: ApiRequest, team_id: uuid.UUID, asked: NamedTeam) -> TeamView:
+def rename(request: AuthenticatedRequest, team_id: uuid.UUID, asked: NamedTeam) -> TeamView:
     return rename_team(
         actor=actor_of(request), team_id=team_id, name=asked.name, now=timezone.now()
     )
@@ -86,21 +86,21 @@ def rename(request: ApiRequest, team_id: uuid.UUID, asked: NamedTeam) -> TeamVie
     "/{team_id}",
     response={204: None},
     summary="Delete a team; its members stay members of the tenant.",
-    openapi_extra=open_to(Permission.WRITE_TEAMS),
+    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def delete(request: ApiRequest, team_id: uuid.UUID) -> Status[None]:
+def delete(request: AuthenticatedRequest, team_id: uuid.UUID) -> Status[None]:
     delete_team(actor=actor_of(request), team_id=team_id, now=timezone.now())
     return Status(204, None)
 
 
 @router.put(
     "/{team_id}/members/{user_id}",
-    response=Team,
+    response=TeamResponse,
     summary="Put a member into a team.",
-    openapi_extra=open_to(Permission.WRITE_TEAMS),
+    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def put_member(request: ApiRequest, team_id: uuid.UUID, user_id: uuid.UUID) -> TeamView:
-    return put_into_team(
+def put_member(request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.UUID) -> TeamView:
+    return add_team_member(
         actor=actor_of(request),
         team_id=team_id,
         user_id=UserId(str(user_id)),
@@ -110,12 +110,14 @@ def put_member(request: ApiRequest, team_id: uuid.UUID, user_id: uuid.UUID) -> T
 
 @router.delete(
     "/{team_id}/members/{user_id}",
-    response=Team,
+    response=TeamResponse,
     summary="Take a member out of a team.",
-    openapi_extra=open_to(Permission.WRITE_TEAMS),
+    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def delete_member(request: ApiRequest, team_id: uuid.UUID, user_id: uuid.UUID) -> TeamView:
-    return take_out_of_team(
+def delete_member(
+    request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.UUID
+) -> TeamView:
+    return remove_team_member(
         actor=actor_of(request),
         team_id=team_id,
         user_id=UserId(str(user_id)),

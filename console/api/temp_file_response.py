@@ -13,7 +13,7 @@ HELD_BYTES: Final = 4 << 20
 _PIECE_BYTES: Final = 1 << 16
 
 
-def made_file(
+def temp_file_response(
     request: HttpRequest, write: Callable[[IO[bytes]], object], *, name: str, content_type: str
 ) -> StreamingHttpResponse:
     """Raises what writing it raises, and OSError where there is no room."""
@@ -36,10 +36,10 @@ def _answer(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
     """Of its server's kind: Django would hold all of the other's in memory."""
     if isinstance(request, ASGIRequest):
         return StreamingHttpResponse(_AsyncPieces(file))
-    return StreamingHttpResponse(_Pieces(file))
+    return StreamingHttpResponse(_FileChunks(file))
 
 
-class _Open:
+class _OpenFile:
     """Django closes it with the response, also when the client has left before the first piece."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -49,7 +49,7 @@ class _Open:
         self._file.close()
 
 
-class _Pieces(_Open):
+class _FileChunks(_OpenFile):
     def __iter__(self) -> Iterator[bytes]:
         try:
             while piece := self._file.read(_PIECE_BYTES):
@@ -58,7 +58,7 @@ class _Pieces(_Open):
             self.close()  # not every WSGI server closes what it has read
 
 
-class _AsyncPieces(_Open):
+class _AsyncPieces(_OpenFile):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             while piece := await sync_to_async(self._file.read)(_PIECE_BYTES):

@@ -9,10 +9,10 @@ from ninja import Query, Router
 from pydantic import Field
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import from_unix_ms
-from console.api.authentication import ApiRequest, actor_of, open_to
-from console.api.base_schema import Answer, Body
+from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.base_schema import RequestSchema, ResponseSchema
 from tenants.base.permissions import Permission
 from tenants.usage.requests.latency_explanation import explain
 from tenants.usage.requests.lookup import find_request
@@ -21,7 +21,7 @@ from tenants.usage.requests.queries import MAX_DAYS, usage_by_day
 router = Router(tags=["usage"])
 
 
-class Day(Answer):
+class UsageDayResponse(ResponseSchema):
     day: datetime.date  # UTC
     requests: int
     completed: int  # ended by the model or at max_tokens
@@ -32,12 +32,12 @@ class Day(Answer):
     generated_tokens: int
 
 
-class Usage(Answer):
-    days: list[Day]  # oldest first, the last one is running
+class UsageResponse(ResponseSchema):
+    days: list[UsageDayResponse]  # oldest first, the last one is running
     generated_at: datetime.datetime
 
 
-class Stage(Answer):
+class StageTimingResponse(ResponseSchema):
     name: str
     began_ms: float  # since the request was received
     took_ms: float
@@ -45,11 +45,11 @@ class Stage(Answer):
     ended_here: bool  # the completion went no further
 
 
-class ExplainedRequest(Answer):
+class ExplainedRequest(ResponseSchema):
     request_id: uuid.UUID
     occurred_at: datetime.datetime
     mode: Mode
-    finish: Finish
+    finish: FinishReason
     error_code: str
     pool: str
     replica: str
@@ -61,21 +61,21 @@ class ExplainedRequest(Answer):
     total_ms: float
     target_ms: float  # for the first token
     is_slow: bool
-    stages: list[Stage]  # in their order, as far as it came
+    stages: list[StageTimingResponse]  # in their order, as far as it came
     verdicts: list[str]  # what weighs most first
 
 
-class Span(Body):
+class DayRange(RequestSchema):
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
 
 
 @router.get(
     "",
-    response=Usage,
+    response=UsageResponse,
     summary="Requests and tokens by day: all of the tenant's, or one's own.",
-    openapi_extra=open_to(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def get(request: ApiRequest, span: Query[Span]) -> dict[str, object]:
+def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, object]:
     now = timezone.now()
     days = usage_by_day(actor=actor_of(request), num_days=span.days, now=now)
     return {"days": days, "generated_at": now}
@@ -85,9 +85,9 @@ def get(request: ApiRequest, span: Query[Span]) -> dict[str, object]:
     "/requests/{request_id}",
     response=ExplainedRequest,
     summary="One request's stages, and in words what made it slow or ended it.",
-    openapi_extra=open_to(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def get_request(request: ApiRequest, request_id: uuid.UUID) -> dict[str, object]:
+def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[str, object]:
     record = find_request(actor=actor_of(request), request_id=request_id, now=timezone.now())
     explanation = explain(record)
     return {

@@ -46,7 +46,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChartShape:
     kind: int  # the place of its series, from 1: a colour and a pattern
     x: float
     y: float
@@ -55,31 +55,31 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ChartColumn:
     """What stands at one time: its parts, and a place as high as the picture to point at."""
 
     x: float
     width: float
-    parts: tuple[Part, ...]
+    parts: tuple[ChartShape, ...]
     label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     kind: int
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ChartCell:
     value: Value
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChartTableRow:
     time: Time
-    cells: tuple[Cell, ...]  # as the series
+    cells: tuple[ChartCell, ...]  # as the series
     total: str  # "": they do not add up, or there is one
 
 
@@ -87,14 +87,14 @@ class Row:
 class Chart:
     title: str
     unit: str
-    columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    columns: tuple[ChartColumn, ...]
+    lines: tuple[ChartLine, ...]
     rules: tuple[float, ...]  # the heights of ticks
     ticks: tuple[str, ...]  # from the top
     labels: tuple[str, ...]  # of times, about as far from each other as each from the next
     legend: tuple[tuple[int, str], ...]
     head: tuple[str, ...]
-    rows: tuple[Row, ...]  # as a table: of each time its values
+    rows: tuple[ChartTableRow, ...]  # as a table: of each time its values
 
     width: int = WIDTH
     height: int = HEIGHT
@@ -146,7 +146,7 @@ def _chart(
         title=title,
         unit=unit.name,
         columns=tuple(
-            Column(
+            ChartColumn(
                 x=round(place * step, 2),
                 width=round(step, 2),
                 parts=_parts(place, step, [each.values[place] for each in drawn], scale),
@@ -155,7 +155,7 @@ def _chart(
             for place, row in enumerate(rows)
         ),
         lines=tuple(
-            Line(kind, _path(each.values, step, scale)) for kind, each in enumerate(series, 1)
+            ChartLine(kind, _path(each.values, step, scale)) for kind, each in enumerate(series, 1)
         )
         if is_lines
         else (),
@@ -172,23 +172,25 @@ def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
     return list(zip(*(each.values for each in series), strict=True))
 
 
-def _row(time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool) -> Row:
+def _row(time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool) -> ChartTableRow:
     told = [value for value in values if value is not None]
-    return Row(
+    return ChartTableRow(
         time=time,
         cells=tuple(
-            Cell(value, _NOT_TOLD if value is None else unit.exact(value)) for value in values
+            ChartCell(value, _NOT_TOLD if value is None else unit.exact(value)) for value in values
         ),
         total="" if not has_totals else unit.exact(sum(told)) if told else _NOT_TOLD,
     )
 
 
-def _label(series: Sequence[Series], row: Row) -> str:
+def _label(series: Sequence[Series], row: ChartTableRow) -> str:
     said = (f"{each.name} {cell.text}" for each, cell in zip(series, row.cells, strict=True))
     return f"{row.time.label}: {', '.join(said)}"
 
 
-def _parts(place: int, step: float, values: Sequence[Value], scale: Scale) -> tuple[Part, ...]:
+def _parts(
+    place: int, step: float, values: Sequence[Value], scale: Scale
+) -> tuple[ChartShape, ...]:
     gap = min(_MAX_GAP, step / 4)
     found, ground = [], float(HEIGHT)
     for kind, value in enumerate(values, 1):
@@ -198,7 +200,9 @@ def _parts(place: int, step: float, values: Sequence[Value], scale: Scale) -> tu
         ground -= height
         x, width = place * step + gap / 2, step - gap
         found.append(
-            Part(kind, round(x, 2), round(max(0, ground), 2), round(width, 2), round(height, 2))
+            ChartShape(
+                kind, round(x, 2), round(max(0, ground), 2), round(width, 2), round(height, 2)
+            )
         )
     return tuple(found)
 

@@ -15,20 +15,20 @@ from django.http import HttpResponse
 from django.utils.translation import gettext
 
 from tenants.base.pagination import MAX_PAGE, Page
-from tenants.compliance.exports.formats.cells import guarded
-from tenants.compliance.exports.rows import Kind, Value
+from tenants.compliance.exports.formats.cells import escape_formula
+from tenants.compliance.exports.rows import ColumnType, Value
 
 MAX_ROWS: Final = 10_000  # some megabytes; beyond that the exports are for it
 _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered(Generic[_Row]):
+class CsvRows(Generic[_Row]):
     rows: list[_Row]
     is_cut: bool  # there are more
 
 
-def csv_answer(
+def csv_response(
     name: str,
     header: Sequence[str],
     rows: Iterable[Sequence[Value]],
@@ -47,14 +47,14 @@ def csv_answer(
     return response
 
 
-def csv_refused(*asked: forms.Form) -> HttpResponse:
+def csv_error(*asked: forms.Form) -> HttpResponse:
     """What is wrong with the address, by parameter."""
     wrong = [(name, said) for form in asked for name, said in form.errors.items()]
     lines = [f"{name}: {' '.join(map(str, said))}\n" for name, said in wrong]
     return HttpResponse("".join(lines), status=400, content_type="text/plain; charset=utf-8")
 
 
-def first_rows(page_after: Callable[[str | None], Page[_Row]]) -> Gathered[_Row]:
+def collect_rows(page_after: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]:
     """Page by page, MAX_ROWS at most."""
     rows: list[_Row] = []
     cursor: str | None = None
@@ -64,10 +64,10 @@ def first_rows(page_after: Callable[[str | None], Page[_Row]]) -> Gathered[_Row]
         cursor = page.next_cursor
         if cursor is None:
             break
-    return Gathered(rows, is_cut=cursor is not None)
+    return CsvRows(rows, is_cut=cursor is not None)
 
 
-def notes_of(listed: Gathered[_Row]) -> list[str]:
+def notes_of(listed: CsvRows[_Row]) -> list[str]:
     if not listed.is_cut:
         return []
     said = gettext("Cut here: a file has %(num)s rows at most. Ask for less, or make an export.")
@@ -78,4 +78,4 @@ def _spelt(value: Value) -> Value:
     """As in exports."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return guarded(Kind.TEXT, value)
+    return escape_formula(ColumnType.TEXT, value)

@@ -31,7 +31,7 @@ class DayField(forms.DateField):
         )
 
 
-class DaysForm(forms.Form):
+class DateRangeForm(forms.Form):
     first = DayField(label=_("From"))
     last = DayField(label=_("To"))
 

@@ -9,7 +9,7 @@ _MAX_CHARS: Final = 2_000  # of one value
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     sign: str  # "+" or "-"
     text: str
 
@@ -18,7 +18,7 @@ class Line:
         return self.sign == "+"
 
 
-def changed_lines(before: Any, after: Any) -> list[Line]:
+def diff_lines(before: Any, after: Any) -> list[DiffLine]:
     """By path, in its order; what is the same in both is left out."""
     old, new = dict(_flat(before)), dict(_flat(after))
     lines = []
@@ -26,9 +26,9 @@ def changed_lines(before: Any, after: Any) -> list[Line]:
         if old.get(path) == new.get(path):
             continue
         if path in old:
-            lines.append(Line("-", _said(path, old[path])))
+            lines.append(DiffLine("-", _said(path, old[path])))
         if path in new:
-            lines.append(Line("+", _said(path, new[path])))
+            lines.append(DiffLine("+", _said(path, new[path])))
     return lines
 
 

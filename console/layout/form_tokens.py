@@ -16,12 +16,12 @@ FIELD: Final = "form_token"
 _GOOD_S: Final = 24 * 3600  # a tab stays open over night
 
 
-def new_form(request: HttpRequest, what: str) -> str:
+def issue_form_token(request: HttpRequest, what: str) -> str:
     """A token for the form's FIELD, good once, for whoever is signed in."""
     return _signer(request, what).sign(secrets.token_urlsafe(12))
 
 
-def take_form(request: HttpRequest, what: str) -> bool:
+def consume_form_token(request: HttpRequest, what: str) -> bool:
     """False for a form that was used already, is a day old, or another's. Raises
     redis.RedisError."""
     try:

@@ -8,12 +8,12 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
-from console.current_member import Member
+from console.current_member import CurrentMember
 
 
-def show(
+def render_page(
     request: HttpRequest,
-    member: Member,
+    member: CurrentMember,
     page: str,
     context: Mapping[str, Any],
     *,
@@ -21,7 +21,7 @@ def show(
     status: int = 200,
 ) -> HttpResponse:
     """`part`: the template that `page` includes, sent alone to who asks by htmx for it."""
-    is_part = part is not None and wants_part(request)
+    is_part = part is not None and is_htmx_fragment(request)
     template = part if is_part and part is not None else page
     response = render(request, template, {"member": member, **context}, status=status)
     if part is not None:
@@ -29,7 +29,7 @@ def show(
     return response
 
 
-def wants_part(request: HttpRequest) -> bool:
+def is_htmx_fragment(request: HttpRequest) -> bool:
     """Not where htmx itself asks for the whole page (hx-boost, or what it lacks in its history)."""
     details = getattr(request, "htmx", None)  # set by HtmxMiddleware
     if not isinstance(details, HtmxDetails):

@@ -22,7 +22,7 @@ _QUALITY: Final = (_P.READ_QUALITY, _P.READ_OWN_QUALITY)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class NavigationItem:
     area: str  # the URL name of its first page, and its icon's
     title: str | Promise
     needs: tuple[Permission, ...]  # any of them; none: for everybody
@@ -30,13 +30,13 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class NavigationSection:
     title: str | Promise  # "": it stands first and has none
-    items: tuple[Item, ...]
+    items: tuple[NavigationItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NavigationLink:
     icon: str
     title: str
     url: str
@@ -45,96 +45,122 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NavigationGroup:
     title: str
-    links: list[Link]
+    links: list[NavigationLink]
 
 
-# One line an item, so that two people may add one at a time.
+# One line per item, so that two changes rarely collide.
+_Item: Final = NavigationItem
 SECTIONS: Final = (
-    Section(
+    NavigationSection(
         "",
         (
-            Item("overview", _("Overview"), _EVERYBODY, _("home start figures")),
-            Item("start", _("First steps"), (_P.USE_PLAYGROUND,), _("get started editor settings")),
-            Item("playground", _("Playground"), (_P.USE_PLAYGROUND,), _("try editor prompt")),
+            _Item("overview", _("Overview"), _EVERYBODY, _("home start figures")),
+            _Item(
+                "start",
+                _("First steps"),
+                (_P.USE_PLAYGROUND,),
+                _("get started editor settings"),
+            ),
+            _Item("playground", _("Playground"), (_P.USE_PLAYGROUND,), _("try editor prompt")),
         ),
     ),
-    Section(
+    NavigationSection(
         _("Insight"),
         (
-            Item("usage", _("Usage and quality"), _USAGE, _("requests reports acceptance slow")),
-            Item("experiments", _("Experiments"), _QUALITY, _("variants intervals control")),
-            Item("cache", _("Cache"), _USAGE, _("prefix hits purge namespace isolation")),
+            _Item("usage", _("Usage and quality"), _USAGE, _("requests reports acceptance slow")),
+            _Item("experiments", _("Experiments"), _QUALITY, _("variants intervals control")),
+            _Item("cache", _("Cache"), _USAGE, _("prefix hits purge namespace isolation")),
         ),
     ),
-    Section(
+    NavigationSection(
         _("Access"),
         (
-            Item(
+            _Item(
                 "keys",
                 _("API keys"),
                 (_P.READ_KEYS, _P.READ_OWN_KEYS),
                 _("tokens rotate revoke"),
             ),
-            Item("members", _("Members"), (_P.READ_MEMBERS,), _("people roles invite invitations")),
-            Item("teams", _("Teams"), (_P.READ_TEAMS,), _("groups")),
-            Item("access", _("Sign-in"), (_P.READ_ACCESS,), _("sso saml openid scim domains")),
+            _Item(
+                "members",
+                _("Members"),
+                (_P.READ_MEMBERS,),
+                _("people roles invite invitations"),
+            ),
+            _Item("teams", _("Teams"), (_P.READ_TEAMS,), _("groups")),
+            _Item("access", _("Sign-in"), (_P.READ_ACCESS,), _("sso saml openid scim domains")),
         ),
     ),
-    Section(
+    NavigationSection(
         _("Rules"),
         (
-            Item("policies", _("Policies"), (_P.READ_POLICY,), _("rules limits models layers")),
-            Item("exclusion", _("Content exclusion"), (_P.READ_POLICY,), _("paths secrets denied")),
-            Item("privacy", _("Privacy"), (_P.READ_CONSENT,), _("consent erasure gdpr telemetry")),
-            Item("retention", _("Retention"), (_P.READ_RETENTION,), _("holds purges certificates")),
+            _Item("policies", _("Policies"), (_P.READ_POLICY,), _("rules limits models layers")),
+            _Item(
+                "exclusion",
+                _("Content exclusion"),
+                (_P.READ_POLICY,),
+                _("paths secrets denied"),
+            ),
+            _Item("privacy", _("Privacy"), (_P.READ_CONSENT,), _("consent erasure gdpr telemetry")),
+            _Item(
+                "retention",
+                _("Retention"),
+                (_P.READ_RETENTION,),
+                _("holds purges certificates"),
+            ),
         ),
     ),
-    Section(
+    NavigationSection(
         _("Money"),
         (
-            Item("billing", _("Billing"), (_P.READ_BILLING,), _("plan price invoice ledger")),
-            Item("budgets", _("Budgets"), (_P.READ_BILLING,), _("limit stop alert spend")),
+            _Item("billing", _("Billing"), (_P.READ_BILLING,), _("plan price invoice ledger")),
+            _Item("budgets", _("Budgets"), (_P.READ_BILLING,), _("limit stop alert spend")),
         ),
     ),
-    Section(
+    NavigationSection(
         _("Evidence"),
         (
-            Item("audit", _("Audit log"), (_P.READ_AUDIT,), _("trail history who chain verify")),
-            Item("exports", _("Exports"), (_P.EXPORT,), _("download report evidence pack csv")),
-            Item("sinks", _("Webhooks and SIEM"), (_P.READ_AUDIT,), _("syslog splunk push")),
+            _Item("audit", _("Audit log"), (_P.READ_AUDIT,), _("trail history who chain verify")),
+            _Item("exports", _("Exports"), (_P.EXPORT,), _("download report evidence pack csv")),
+            _Item("sinks", _("Webhooks and SIEM"), (_P.READ_AUDIT,), _("syslog splunk push")),
         ),
     ),
 )  # fmt: skip
 # In the account's menu.
 OWN: Final = (
-    Item("own", _("Your data"), _EVERYBODY, _("consent privacy bundle")),
-    Item("preferences", _("Preferences"), _EVERYBODY, _("language time zone theme dark light")),
+    NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy bundle")),
+    NavigationItem(
+        "preferences", _("Preferences"), _EVERYBODY, _("language time zone theme dark light")
+    ),
 )
 
 
-def groups(request: HttpRequest, actor: Actor) -> list[Group]:
+def groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
     """The sidebar's, without sections of which nothing is shown."""
     found = [
-        Group(str(section.title), _links(request, actor, section.items)) for section in SECTIONS
+        NavigationGroup(str(section.title), _links(request, actor, section.items))
+        for section in SECTIONS
     ]
     return [group for group in found if group.links]
 
 
-def own_links(request: HttpRequest, actor: Actor) -> list[Link]:
+def own_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
     return _links(request, actor, OWN)
 
 
-def all_links(request: HttpRequest, actor: Actor) -> list[Link]:
+def all_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
     items = [item for section in SECTIONS for item in section.items]
     return _links(request, actor, (*items, *OWN))
 
 
-def _links(request: HttpRequest, actor: Actor, items: tuple[Item, ...]) -> list[Link]:
+def _links(
+    request: HttpRequest, actor: Actor, items: tuple[NavigationItem, ...]
+) -> list[NavigationLink]:
     here = _area_of(request)
     return [
-        Link(
+        NavigationLink(
             icon=item.area,
             title=str(item.title),
             url=reverse(f"console:{item.area}"),

@@ -11,7 +11,7 @@ from tenants.base.pagination import Page
 
 
 @dataclass(frozen=True, slots=True)
-class Turning:
+class PageLinks:
     """From one page of a list to the others."""
 
     older_url: str  # "": this is the last one
@@ -19,7 +19,7 @@ class Turning:
     file_url: str  # of all of it, as the filter has it; "": there is none
 
 
-def turning(request: HttpRequest, page: Page[Any], *, has_file: bool = False) -> Turning:
+def page_links(request: HttpRequest, page: Page[Any], *, has_file: bool = False) -> PageLinks:
     """The view reads `cursor` from the query, and asks `wants_file` where it has one."""
     rest = {name: value for name, value in request.GET.items() if name != "cursor" and value}
     newest = f"{request.path}?{urlencode(rest)}" if rest else request.path
@@ -27,14 +27,14 @@ def turning(request: HttpRequest, page: Page[Any], *, has_file: bool = False) ->
     if page.next_cursor is not None:
         older = f"{request.path}?{urlencode({**rest, 'cursor': page.next_cursor})}"
     file = f"{request.path}?{urlencode({**rest, 'as': 'csv'})}" if has_file and page.rows else ""
-    return Turning(older, newest if request.GET.get("cursor") else "", file)
+    return PageLinks(older, newest if request.GET.get("cursor") else "", file)
 
 
-def wants_file(request: HttpRequest) -> bool:
+def wants_csv(request: HttpRequest) -> bool:
     return request.GET.get("as") == "csv"
 
 
-def address_of(name: str, **query: str) -> str:
+def page_url(name: str, **query: str) -> str:
     """A console page's, with what is asked of it; empty values are left out."""
     asked = urlencode({key: value for key, value in query.items() if value})
     return f"{reverse(f'console:{name}')}?{asked}" if asked else reverse(f"console:{name}")

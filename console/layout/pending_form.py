@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from django.conf import settings
 
-from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.base.redis_connection import connect
 from tenants.security.authorization.actor import Actor
@@ -20,12 +20,12 @@ _KEPT_S: Final = 600  # somebody types his password and finds his telephone
 _MAX_BYTES: Final = 256 * 1024
 
 
-class KeptForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PendingForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str  # of ours, with its query
     fields: dict[str, list[str]]
 
 
-def keep_form(actor: Actor, form: KeptForm) -> str:
+def store_pending_form(actor: Actor, form: PendingForm) -> str:
     """The token under which it is found; what is too long is not kept. Raises redis.RedisError."""
     token, text = secrets.token_urlsafe(16), msgspec.json.encode(form)
     if len(text) <= _MAX_BYTES:
@@ -34,16 +34,16 @@ def keep_form(actor: Actor, form: KeptForm) -> str:
     return token
 
 
-def find_kept_form(actor: Actor, token: str) -> KeptForm | None:
+def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
     """None: it was not kept, is gone, or is another's. Raises redis.RedisError."""
     sealed = connect().get(_name(actor))
     if not isinstance(sealed, bytes):
         return None
     try:
         text = unseal(_key(), sealed, bound_to=_bound_to(actor, token))
-    except SealBroken:
+    except DecryptionFailed:
         return None
-    return msgspec.json.decode(text, type=KeptForm)
+    return msgspec.json.decode(text, type=PendingForm)
 
 
 def _name(actor: Actor) -> str:

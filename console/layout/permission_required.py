@@ -12,20 +12,20 @@ from typing import Concatenate, ParamSpec, cast
 
 from django.http import HttpRequest, HttpResponse
 
-from console.current_member import Member
+from console.current_member import CurrentMember
 from tenants.base.permissions import Permission
 
 P = ParamSpec("P")
-_View = Callable[Concatenate[HttpRequest, Member, P], HttpResponse]
+_View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
-def allowed(permission: Permission) -> Callable[[_View[P]], _View[P]]:
+def permission_required(permission: Permission) -> Callable[[_View[P]], _View[P]]:
     """For views within `for_members`, which answers what is refused and what is not there."""
 
     def guard(view: _View[P]) -> _View[P]:
         @wraps(view)
         def guarded(
-            request: HttpRequest, member: Member, *args: P.args, **kwargs: P.kwargs
+            request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
         ) -> HttpResponse:
             member.actor.require(permission)
             return view(request, member, *args, **kwargs)

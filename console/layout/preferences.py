@@ -34,7 +34,7 @@ class Preferences:
     theme: str  # of THEMES
 
 
-class PreferencesInForce:
+class PreferencesMiddleware:
     """Middleware, after Django's for the language."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -50,7 +50,7 @@ def preferences_of(request: HttpRequest) -> Preferences:
     theme = request.COOKIES.get(THEME_COOKIE, "")
     return Preferences(
         language=translation.get_language() or settings.LANGUAGE_CODE,
-        zone=zone if zone in zones() else settings.TIME_ZONE,
+        zone=zone if zone in list_time_zones() else settings.TIME_ZONE,
         theme=theme if theme in THEMES else "",
     )
 
@@ -68,7 +68,7 @@ def keep(response: HttpResponse, wanted: Preferences) -> None:
 
 
 @cache
-def zones() -> frozenset[str]:
+def list_time_zones() -> frozenset[str]:
     """Those that have a place or are UTC; not the many old names for the same."""
     return frozenset(
         name

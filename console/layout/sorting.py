@@ -13,13 +13,13 @@ _Order = TypeVar("_Order", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
-class Sorting(Generic[_Order]):
+class TableSorting(Generic[_Order]):
     order: _Order
     is_descending: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class SortableHeading:
     """A column's."""
 
     title: str
@@ -27,25 +27,25 @@ class Heading:
     sorted: str  # as aria-sort says it; "": the list is not sorted by it
 
 
-def read_sorting(request: HttpRequest, default: Sorting[_Order]) -> Sorting[_Order]:
+def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSorting[_Order]:
     text = request.GET.get("sort", "")
     try:
         order = type(default.order)(text.removeprefix("-"))
     except ValueError:
         return default
-    return Sorting(order, text.startswith("-"))
+    return TableSorting(order, text.startswith("-"))
 
 
 def headings(
-    request: HttpRequest, sorting: Sorting[_Order], titles: Mapping[_Order, str | Promise]
-) -> dict[str, Heading]:
+    request: HttpRequest, sorting: TableSorting[_Order], titles: Mapping[_Order, str | Promise]
+) -> dict[str, SortableHeading]:
     """By the order's value."""
     found = {}
     for order, title in titles.items():
         is_sorted, down = order is sorting.order, sorting.is_descending
         url = with_query(request, sort=f"-{order}" if is_sorted and not down else str(order))
         way = ("descending" if down else "ascending") if is_sorted else ""
-        found[order.value] = Heading(str(title), url, way)
+        found[order.value] = SortableHeading(str(title), url, way)
     return found
 
 

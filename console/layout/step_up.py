@@ -22,29 +22,29 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from console.current_member import Member
-from console.layout.pending_form import KeptForm, keep_form
+from console.current_member import CurrentMember
+from console.layout.pending_form import PendingForm, store_pending_form
 from console.sign_in.session import provider_of, signed_in_at_s
 
 _CSRF_FIELD: Final = "csrfmiddlewaretoken"
 P = ParamSpec("P")
-_View = Callable[Concatenate[HttpRequest, Member, P], HttpResponse]
+_View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
-def confirmed(view: _View[P]) -> _View[P]:
+def step_up_required(view: _View[P]) -> _View[P]:
     """For views within `for_members`, below `allowed`."""
 
     @wraps(view)
     def guarded(
-        request: HttpRequest, member: Member, *args: P.args, **kwargs: P.kwargs
+        request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
     ) -> HttpResponse:
-        way = way_to_confirm(request, member)
+        way = step_up_url(request, member)
         return view(request, member, *args, **kwargs) if way is None else way
 
     return cast(_View[P], guarded)
 
 
-def way_to_confirm(request: HttpRequest, member: Member) -> HttpResponse | None:
+def step_up_url(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
     """None: he has shown who he is within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. For views that
     destroy only what some of their forms say. Raises redis.RedisError."""
     if _is_fresh(request):
@@ -53,10 +53,10 @@ def way_to_confirm(request: HttpRequest, member: Member) -> HttpResponse | None:
     return redirect(f"{_way(request)}?{urlencode({'next': target})}")
 
 
-def _kept(request: HttpRequest, member: Member) -> str:
+def _kept(request: HttpRequest, member: CurrentMember) -> str:
     """Where the form is carried on with."""
     fields = {name: texts for name, texts in request.POST.lists() if name != _CSRF_FIELD}
-    token = keep_form(member.actor, KeptForm(request.get_full_path(), fields))
+    token = store_pending_form(member.actor, PendingForm(request.get_full_path(), fields))
     return reverse("console:go-on", args=[token])
 
 

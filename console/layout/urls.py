@@ -9,5 +9,5 @@ urlpatterns: list[URLPattern] = [
     path("search", search, name="search"),
     path("account/preferences", preferences.preferences, name="preferences"),
     path("account/sign-in-again", reauthenticate.sign_in_again, name="sign-in-again"),
-    path("account/go-on/<token>", resume_form.go_on, name="go-on"),
+    path("account/go-on/<token>", resume_form.resume, name="go-on"),
 ]

@@ -29,7 +29,7 @@ class Viewer:
     session_key: str = field(repr=False)
 
 
-def viewer_of(scope: dict[str, Any]) -> Viewer | None:
+def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
     """Return None if the user may not see live numbers or the origin is foreign.
 
     Runs three queries on each call, so that an ended session or membership counts at once.

@@ -26,12 +26,12 @@ _Reading = TypeVar("_Reading")
 _Counted = TypeVar("_Counted", bound=Hashable)
 
 
-class Full(Exception):
+class TooManyViewers(Exception):
     """Too many look already."""
 
 
 @dataclass(slots=True, eq=False)
-class _Looked(Generic[_Reading]):
+class _Subscription(Generic[_Reading]):
     """What somebody looks at."""
 
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -41,7 +41,7 @@ class _Looked(Generic[_Reading]):
     reader: asyncio.Task[None] | None = None
 
 
-class Board(Generic[_Reading]):
+class LiveBroadcaster(Generic[_Reading]):
     def __init__(
         self,
         read: Callable[[Actor], Awaitable[_Reading]],
@@ -49,7 +49,7 @@ class Board(Generic[_Reading]):
     ) -> None:
         self._read = read
         self._sleep = sleep
-        self._looked: dict[_Subject, _Looked[_Reading]] = {}
+        self._looked: dict[_Subject, _Subscription[_Reading]] = {}
         self._of_tenant = Counter[TenantId]()
         self._of_person = Counter[_Subject]()
 
@@ -60,7 +60,7 @@ class Board(Generic[_Reading]):
         self._require_place(person)
         self._of_tenant[actor.tenant_id] += 1
         self._of_person[person] += 1
-        looked = self._looked.setdefault(subject, _Looked())
+        looked = self._looked.setdefault(subject, _Subscription())
         looked.num_viewers += 1
         if looked.reader is None:
             looked.reader = asyncio.create_task(self._keep_reading(actor, looked))
@@ -79,16 +79,16 @@ class Board(Generic[_Reading]):
             or self._of_tenant.total() >= MAX_IN_ALL
         )
         if is_full:
-            raise Full
+            raise TooManyViewers
 
-    def _leave(self, subject: _Subject, looked: _Looked[_Reading]) -> None:
+    def _leave(self, subject: _Subject, looked: _Subscription[_Reading]) -> None:
         looked.num_viewers -= 1
         if looked.num_viewers == 0:
             assert looked.reader is not None
             looked.reader.cancel()
             del self._looked[subject]
 
-    async def _keep_reading(self, actor: Actor, looked: _Looked[_Reading]) -> None:
+    async def _keep_reading(self, actor: Actor, looked: _Subscription[_Reading]) -> None:
         """As the first who looked: the others may see the same. Until it is cancelled, when nobody
         is left."""
         while True:
@@ -119,7 +119,7 @@ def _give_back(counted: Counter[_Counted], who: _Counted) -> None:
         del counted[who]
 
 
-async def _readings(looked: _Looked[_Reading]) -> AsyncIterator[_Reading]:
+async def _readings(looked: _Subscription[_Reading]) -> AsyncIterator[_Reading]:
     num_seen = 0
     while True:
         async with looked.changed:

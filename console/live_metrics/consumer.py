@@ -19,11 +19,11 @@ from django.utils import timezone, translation
 
 from caret.foundation.web.connections import authenticate_connection
 from console.live_metrics.access_feed import AccessFeed
-from console.live_metrics.authentication import Viewer, viewer_of
-from console.live_metrics.broadcaster import Board, Full
-from console.usage_filters.last_minute import said
+from console.live_metrics.authentication import Viewer, authenticate_viewer
+from console.live_metrics.broadcaster import LiveBroadcaster, TooManyViewers
+from console.usage_filters.last_minute import format_last_minute
 from tenants.security.authorization.actor import Actor
-from tenants.usage.requests.last_minute import Minute, last_minute
+from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
 ENDED: Final = 4401  # live.js knows it: asking again would not help
 BUSY: Final = 1013  # try again later
@@ -34,25 +34,25 @@ _MAX_SEND_S: Final = 5.0
 _THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
 Message = dict[str, Any]
 _P = ParamSpec("_P")
-_Found = TypeVar("_Found")
+_GitHubLeak = TypeVar("_Found")
 
 
-async def _read(actor: Actor) -> Minute:
-    return await _in_a_thread(last_minute)(actor=actor, now=timezone.now())
+async def _read(actor: Actor) -> LastMinute:
+    return await _in_a_thread(read_last_minute)(actor=actor, now=timezone.now())
 
 
-def _in_a_thread(ask: Callable[_P, _Found]) -> Callable[_P, Awaitable[_Found]]:
+def _in_a_thread(ask: Callable[_P, _GitHubLeak]) -> Callable[_P, Awaitable[_GitHubLeak]]:
     """Of our own, beside those of pages: by itself, asgiref has one thread for all sockets, and one
     slow statement would hold up everybody's."""
     # Channels has no types.
-    asked: Callable[_P, Awaitable[_Found]] = database_sync_to_async(
+    asked: Callable[_P, Awaitable[_GitHubLeak]] = database_sync_to_async(
         ask, thread_sensitive=False, executor=_THREADS
     )
     return asked
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
-    board: Board[Minute] = Board(_read)  # of the process
+    board: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read)  # of the process
     feed = AccessFeed()  # of the process
 
     def __init__(self) -> None:
@@ -81,12 +81,12 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
             with self.board.looking(viewer.actor) as readings, self.feed.watching(*ids) as changed:
                 await _first_of(self._tell(readings, viewer), self._until_ended(changed, viewer))
             await self._close(ENDED)
-        except (Full, DatabaseFailed):
+        except (TooManyViewers, DatabaseFailed):
             await self._close(BUSY)
         except (OSError, RuntimeError, TimeoutError):
             return  # the socket is gone, or its client does not read
 
-    async def _tell(self, readings: AsyncIterator[Minute], viewer: Viewer) -> None:
+    async def _tell(self, readings: AsyncIterator[LastMinute], viewer: Viewer) -> None:
         async for minute in readings:
             await self._send(_text(minute, viewer))
 
@@ -104,7 +104,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
             await asyncio.sleep(_REST_S)
 
     async def _find_viewer(self) -> Viewer | None:
-        return await _in_a_thread(viewer_of)(self.scope)
+        return await _in_a_thread(authenticate_viewer)(self.scope)
 
     async def _send(self, text: str) -> None:
         async with asyncio.timeout(_MAX_SEND_S):
@@ -133,6 +133,6 @@ def _sees(viewer: Viewer) -> tuple[str, str, str]:
     return viewer.actor.tenant_id, viewer.actor.authority, viewer.status
 
 
-def _text(minute: Minute, viewer: Viewer) -> str:
+def _text(minute: LastMinute, viewer: Viewer) -> str:
     with translation.override(viewer.language), timezone.override(ZoneInfo(viewer.zone)):
-        return json.dumps(said(minute, viewer.actor))
+        return json.dumps(format_last_minute(minute, viewer.actor))

@@ -11,10 +11,10 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
-from caret.capacity.inputs import BadFigure, Figures, Queue
-from caret.capacity.plan import Plan, make_plan
-from caret.capacity.plot import Drawing, Words, drawing
-from console.operator_admin.site import for_operators, page
+from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
+from caret.capacity.plan import CapacityPlan, compute_plan
+from caret.capacity.plot import Drawing, PlotLabels, drawing
+from console.operator_admin.site import operator_required, page
 from console.templatetags.operators import written
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
@@ -41,12 +41,12 @@ _FIELDS: Final = {
 }
 # What a load is taken to be where nothing is measured and none is given: one request a second.
 _SOME_LOAD: Final = 1.0
-_WARM_TOKENS: Final = Figures.__dataclass_fields__["warm_tokens"].default
+_WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
 _MANY: Final = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CapacityField:
     name: str
     label: str
     given: str  # as it was typed; "": it was not
@@ -56,7 +56,7 @@ class Field:
 
 
 @require_GET
-@for_operators
+@operator_required
 def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation(now=timezone.now())
     pools = [pool.name for pool in installation.pools]
@@ -66,9 +66,9 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     plan, picture = None, None
     if not errors:
         try:
-            plan = make_plan(_figures(measured | given, request.GET.get("queue", "")))
+            plan = compute_plan(_figures(measured | given, request.GET.get("queue", "")))
             picture = drawing(plan, steps=_CURVE_STEPS, words=_words(plan.num_gpus))
-        except BadFigure as error:
+        except InvalidInput as error:
             errors = _placed(str(error))
     context = {
         "title": gettext("Capacity"),
@@ -103,8 +103,8 @@ def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
     return given, errors
 
 
-def _figures(found: dict[str, float], queue: str) -> Figures:
-    """Raises BadFigure."""
+def _figures(found: dict[str, float], queue: str) -> CapacityInputs:
+    """Raises InvalidInput."""
     numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **found}
     # A default that is more than the whole of the prompts that were measured would be refused.
     numbers.setdefault(
@@ -113,7 +113,7 @@ def _figures(found: dict[str, float], queue: str) -> Figures:
     if "num_gpus" in numbers:
         numbers["num_gpus"] = int(numbers["num_gpus"])
     chosen = queue if queue in set(Queue) else Queue.PINNED
-    return Figures(**numbers, queue=Queue(chosen))
+    return CapacityInputs(**numbers, queue=Queue(chosen))
 
 
 def _placed(message: str) -> dict[str, str]:
@@ -124,10 +124,10 @@ def _placed(message: str) -> dict[str, str]:
 
 def _field(
     name: str, request: HttpRequest, measured: dict[str, float], errors: dict[str, str]
-) -> Field:
+) -> CapacityField:
     default = _SOME_LOAD if name == "requests_per_s" else _default(name)
     value = measured.get(name, default)
-    return Field(
+    return CapacityField(
         name=name,
         label=str(_FIELDS[name]),
         given=request.GET.get(name, "").strip()[:32],
@@ -143,11 +143,11 @@ def _digits(value: float) -> int:
 
 
 def _default(name: str) -> float | None:
-    value = Figures.__dataclass_fields__[name].default
+    value = CapacityInputs.__dataclass_fields__[name].default
     return float(value) if isinstance(value, int | float) else None
 
 
-def _drawn(plan: Plan, picture: Drawing) -> dict[str, Any]:
+def _drawn(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
     return {
         # Our own drawing: numbers and our own words, escaped as they are written.
         "svg": mark_safe(picture.svg),  # noqa: S308
@@ -161,7 +161,7 @@ def _drawn(plan: Plan, picture: Drawing) -> dict[str, Any]:
     }
 
 
-def _words(num_replicas: int) -> Words:
+def _words(num_replicas: int) -> PlotLabels:
     load = ngettext(
         "%(requests_per_s)s requests/s on one replica, prompts of %(context_tokens)s tokens,"
         " queue: %(queue)s",
@@ -169,7 +169,7 @@ def _words(num_replicas: int) -> Words:
         " tokens, queue: %(queue)s",
         num_replicas,
     )
-    return Words(
+    return PlotLabels(
         title=gettext("First token over prefix-cache hit rate"),
         load=load,
         across=gettext("share of prompt tokens that are cached, in percent"),

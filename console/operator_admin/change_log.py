@@ -5,13 +5,13 @@ from datetime import datetime
 
 from django.utils.translation import gettext
 
-from tenants.fleet.pools.added_replicas import Added, Additions
-from tenants.fleet.pools.draining import Drains
+from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas
+from tenants.fleet.pools.draining import DrainState
 from tenants.fleet.pools.fleet_state import MAX_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeLogEntry:
     at: datetime
     replica: str
     what: str  # in the reader's language
@@ -19,10 +19,10 @@ class Changed:
     reason: str
 
 
-def changes_of(drains: Drains | None, additions: Additions | None) -> list[Changed]:
+def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> list[ChangeLogEntry]:
     """Newest first, MAX_SHOWN at most. None: Redis does not say."""
     drained = (
-        Changed(
+        ChangeLogEntry(
             each.at,
             each.replica,
             gettext("drained") if each.is_drained else gettext("brought back"),
@@ -32,12 +32,12 @@ def changes_of(drains: Drains | None, additions: Additions | None) -> list[Chang
         for each in (drains.latest if drains else ())
     )
     added = (
-        Changed(each.at, each.replica, _told(each), each.operator, each.reason)
+        ChangeLogEntry(each.at, each.replica, _told(each), each.operator, each.reason)
         for each in (additions.latest if additions else ())
     )
     return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
 
 
-def _told(change: Added) -> str:
+def _told(change: AddedReplicaRecord) -> str:
     words = gettext("added to %(pool)s") if change.is_added else gettext("taken out of %(pool)s")
     return words % {"pool": change.pool}

@@ -11,8 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import csv_answer
-from console.operator_admin.site import for_operators, page
+from console.layout.csv_response import csv_response
+from console.operator_admin.site import operator_required, page
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.cost import Cost, CostRow, cost_of
@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class CostPeriod:
     num_days: int
     url: str
     is_chosen: bool
@@ -37,7 +37,7 @@ class Period:
 
 
 @require_GET
-@for_operators
+@operator_required
 def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     num_days = _num_days(request.GET.get("days", ""))
     price, wrong = _price(request.GET.get("price", ""))
@@ -92,9 +92,9 @@ def _costs(price: float) -> dict[int, Cost]:
     }
 
 
-def _period(num_days: int, found: Cost, price: float, chosen: int) -> Period:
+def _period(num_days: int, found: Cost, price: float, chosen: int) -> CostPeriod:
     total = _shown(found.total)
-    return Period(num_days, _url(num_days, price), num_days == chosen, total.per_1000)
+    return CostPeriod(num_days, _url(num_days, price), num_days == chosen, total.per_1000)
 
 
 def _url(num_days: int, price: float) -> str:
@@ -131,7 +131,7 @@ def _file(found: Cost) -> HttpResponse:
                 *(f"{shown.cost:.2f}", per_1000),
             )
         )
-    return csv_answer(f"cost-{found.num_days}-days", _COLUMNS, lines, notes=[_how_counted(found)])
+    return csv_response(f"cost-{found.num_days}-days", _COLUMNS, lines, notes=[_how_counted(found)])
 
 
 def _how_counted(found: Cost) -> str:

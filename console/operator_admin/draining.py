@@ -13,30 +13,30 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from console.error_messages import told
+from console.error_messages import translate_error
 from console.operator_admin import session
-from console.operator_admin.site import for_operators, page
-from console.operator_admin.step_up import unconfirmed
-from tenants.base.errors import Conflict, Invalid, NotFound, Refused
+from console.operator_admin.site import operator_required, page
+from console.operator_admin.step_up import check_code
+from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import (
-    LastOfPool,
+    DrainRequest,
+    LastReplicaOfPool,
     Members,
-    Wish,
-    change_drain,
-    emptied_pools,
+    find_emptied_pools,
     read_drains,
+    set_drain,
 )
-from tenants.fleet.pools.gateway_scraper import read_gateways
-from tenants.fleet.pools.installation_status import members_now
+from tenants.fleet.pools.gateway_scraper import scrape_gateways
+from tenants.fleet.pools.installation_status import replicas_by_pool
 
 _BAD: Final = 400
 _CONFLICT: Final = 409
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _DrainStep:
     """What the page is about."""
 
     replica: str
@@ -46,61 +46,59 @@ class _Step:
 
 @never_cache
 @require_http_methods(["GET", "POST"])
-@for_operators
+@operator_required
 def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    members = members_now(read_gateways())
+    members = replicas_by_pool(scrape_gateways())
     if replica not in {each for every in members.values() for each in every}:
         raise Http404
-    return _answer(request, operator, _Step(replica, is_drained=True, members=members))
+    return _answer(request, operator, _DrainStep(replica, is_drained=True, members=members))
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
-@for_operators
-def bring_back(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
+@operator_required
+def restore(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
     # Not asked of gateways: also one that none of them knows any more is to be brought back.
-    return _answer(request, operator, _Step(replica, is_drained=False, members={}))
+    return _answer(request, operator, _DrainStep(replica, is_drained=False, members={}))
 
 
-def _answer(request: HttpRequest, operator: OperatorView, step: _Step) -> HttpResponse:
+def _answer(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> HttpResponse:
     if not operator.may_change:
         raise PermissionDenied
     if request.method == "GET":
         return _form(request, step, {})
-    wrong = unconfirmed(request, operator)
+    wrong = check_code(request, operator)
     if wrong is not None:
         return _form(request, step, {"code": wrong}, status=_BAD)
-    wish = Wish(
+    wish = DrainRequest(
         replica=step.replica,
         is_drained=step.is_drained,
         reason=request.POST.get("reason", ""),
         confirmation=request.POST.get("confirmation", ""),
     )
     try:
-        change_drain(
-            connect(), operator=operator, wish=wish, members=step.members, now=timezone.now()
-        )
-    except Refused as error:
+        set_drain(connect(), operator=operator, wish=wish, members=step.members, now=timezone.now())
+    except DomainError as error:
         return _refused(request, step, error)
     return redirect(
         reverse("operators:pools") + f"?done={'drained' if step.is_drained else 'returned'}"
     )
 
 
-def _refused(request: HttpRequest, step: _Step, error: Refused) -> HttpResponse:
+def _refused(request: HttpRequest, step: _DrainStep, error: DomainError) -> HttpResponse:
     if isinstance(error, NotFound):
         raise Http404 from error
-    if isinstance(error, Invalid):
-        return _form(request, step, {error.field: told(error)}, status=_BAD)
-    if isinstance(error, LastOfPool):
+    if isinstance(error, InvalidValue):
+        return _form(request, step, {error.field: translate_error(error)}, status=_BAD)
+    if isinstance(error, LastReplicaOfPool):
         wrong = gettext("Write the replica's name as it stands above.")
         return _form(request, step, {"confirmation": wrong}, status=_BAD)
     assert isinstance(error, Conflict)
-    return _form(request, step, {"": told(error)}, status=_CONFLICT)
+    return _form(request, step, {"": translate_error(error)}, status=_CONFLICT)
 
 
 def _form(
-    request: HttpRequest, step: _Step, wrong: dict[str, str], *, status: int = 200
+    request: HttpRequest, step: _DrainStep, wrong: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "title": gettext("Drain a replica") if step.is_drained else gettext("Bring it back"),
@@ -117,12 +115,12 @@ def _form(
     return page(request, "drain.html", context, status=status)
 
 
-def _emptied(step: _Step) -> list[str]:
+def _emptied(step: _DrainStep) -> list[str]:
     """The pools that would have no replica left."""
     if not step.is_drained:
         return []
     try:
         drained = read_drains(connect()).drained
-    except Refused:
+    except DomainError:
         drained = {}
-    return emptied_pools(step.replica, drained, step.members)
+    return find_emptied_pools(step.replica, drained, step.members)

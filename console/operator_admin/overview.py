@@ -7,28 +7,32 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.operator_admin.site import for_operators, page
-from tenants.base.errors import Refused
+from console.operator_admin.site import operator_required, page
+from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.draining import Drains, read_drains
-from tenants.fleet.pools.installation_status import Installation, on_call, read_installation
+from tenants.fleet.pools.draining import DrainState, read_drains
+from tenants.fleet.pools.installation_status import (
+    InstallationStatus,
+    key_figures,
+    read_installation,
+)
 
 
 @require_GET
-@for_operators
+@operator_required
 def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation(now=timezone.now())
     context = {
         "title": "Overview",
-        "on_call": on_call(installation),
+        "on_call": key_figures(installation),
         "drains": known_drains(),
         **of_installation(installation),
     }
     return page(request, "overview.html", context)
 
 
-def of_installation(installation: Installation) -> dict[str, Any]:
+def of_installation(installation: InstallationStatus) -> dict[str, Any]:
     """What each page that shows figures of gateways says of where they come from."""
     window_s = installation.lately.window_s
     return {
@@ -38,9 +42,9 @@ def of_installation(installation: Installation) -> dict[str, Any]:
     }
 
 
-def known_drains() -> Drains | None:
+def known_drains() -> DrainState | None:
     """None: Redis does not say."""
     try:
         return read_drains(connect())
-    except Refused:
+    except DomainError:
         return None

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 
-from console.layout.csv_response import csv_answer
-from console.operator_admin.change_log import Changed
+from console.layout.csv_response import csv_response
+from console.operator_admin.change_log import ChangeLogEntry
 from console.operator_admin.overview import of_installation
 from console.templatetags.operators import why_refused
 from tenants.compliance.exports.rows import Value
-from tenants.fleet.pools.installation_status import Installation
-from tenants.fleet.pools.pool_status import RefusedReplica, ReplicaState
+from tenants.fleet.pools.installation_status import InstallationStatus
+from tenants.fleet.pools.pool_status import RejectedReplica, ReplicaStatus
 
 
 def file_of(
-    request: HttpRequest, installation: Installation, changes: Sequence[Changed] | None
+    request: HttpRequest, installation: InstallationStatus, changes: Sequence[ChangeLogEntry] | None
 ) -> HttpResponse:
     """`of` in the address says which; the replicas otherwise. `changes`: None: not known."""
     if request.GET.get("of") == "changes":
@@ -25,7 +25,7 @@ def file_of(
     return _replicas(installation)
 
 
-def _replicas(installation: Installation) -> HttpResponse:
+def _replicas(installation: InstallationStatus) -> HttpResponse:
     """Those that are left out, too."""
     header = (
         *("pool", "tier", "model", "replica", "state", "drained", "gateways_open", "gateways_late"),
@@ -36,10 +36,10 @@ def _replicas(installation: Installation) -> HttpResponse:
         about = (pool.name, pool.tier, pool.model)
         lines += [(*about, *_cells(replica), None, "") for replica in pool.replicas]
         lines += [(*about, *_left_out(refused)) for refused in pool.refused]
-    return csv_answer("replicas", header, lines, notes=_notes(installation))
+    return csv_response("replicas", header, lines, notes=_notes(installation))
 
 
-def _cells(replica: ReplicaState) -> tuple[Value, ...]:
+def _cells(replica: ReplicaStatus) -> tuple[Value, ...]:
     return (
         *(replica.name, _state(replica), replica.is_drained),
         *(replica.num_gateways_open, replica.num_gateways_late, replica.under_way),
@@ -47,12 +47,12 @@ def _cells(replica: ReplicaState) -> tuple[Value, ...]:
     )
 
 
-def _left_out(refused: RefusedReplica) -> tuple[Value, ...]:
+def _left_out(refused: RejectedReplica) -> tuple[Value, ...]:
     nothing = (None,) * 8
     return (refused.name, "left out", *nothing, refused.num_gateways, why_refused(refused))
 
 
-def _state(replica: ReplicaState) -> str:
+def _state(replica: ReplicaStatus) -> str:
     """As the page's badge has it; whether it is drained stands beside it."""
     if replica.num_gateways_open:
         return "circuit open"
@@ -61,26 +61,26 @@ def _state(replica: ReplicaState) -> str:
     return "late" if replica.num_gateways_late else "well"
 
 
-def _first_tokens(installation: Installation) -> HttpResponse:
+def _first_tokens(installation: InstallationStatus) -> HttpResponse:
     header = ("pool", "mode", "requests", "p50_ms", "p99_ms", "target_ms", "over")
     lines = [
         (pool.name, at.mode.value, at.count, at.p50_ms, at.p99_ms, at.target_ms, at.is_over)
         for pool in installation.pools
         for at in pool.first_tokens
     ]
-    return csv_answer("first-tokens", header, lines, notes=_notes(installation))
+    return csv_response("first-tokens", header, lines, notes=_notes(installation))
 
 
-def _changes(changes: Sequence[Changed] | None) -> HttpResponse:
+def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
     header = ("at", "replica", "what", "operator", "reason")
     lines = [
         (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
     ]
     away = gettext("Redis does not answer: what is drained, by whom and why is not known.")
-    return csv_answer("replica-changes", header, lines, notes=[away] if changes is None else [])
+    return csv_response("replica-changes", header, lines, notes=[away] if changes is None else [])
 
 
-def _notes(installation: Installation) -> list[str]:
+def _notes(installation: InstallationStatus) -> list[str]:
     notes = []
     if num := len(installation.silent):
         said = ngettext(

@@ -8,17 +8,17 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
-from console.layout.pagination import wants_file
+from console.layout.pagination import wants_csv
 from console.operator_admin.change_log import changes_of
 from console.operator_admin.overview import known_drains, of_installation
 from console.operator_admin.pool_exports import file_of
-from console.operator_admin.site import for_operators, page
-from tenants.base.errors import Refused
+from console.operator_admin.site import operator_required, page
+from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.added_replicas import Added, Additions, read_additions
+from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas, read_additions
 from tenants.fleet.pools.installation_status import read_installation
-from tenants.fleet.pools.pool_status import PoolState
+from tenants.fleet.pools.pool_status import PoolStatus
 
 _DONE: Final = {
     "drained": gettext_lazy(
@@ -37,12 +37,12 @@ _DONE: Final = {
 
 
 @require_GET
-@for_operators
+@operator_required
 def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation(now=timezone.now())
     drains, additions = known_drains(), _known_additions()
     changes = changes_of(drains, additions)
-    if wants_file(request):
+    if wants_csv(request):
         away = drains is None or additions is None
         return file_of(request, installation, None if away else changes)
     known = {replica.name for pool in installation.pools for replica in pool.replicas}
@@ -65,20 +65,22 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     return page(request, "pools.html", context)
 
 
-def _known_additions() -> Additions | None:
+def _known_additions() -> AddedReplicas | None:
     """None: Redis does not say."""
     try:
         return read_additions(connect())
-    except Refused:
+    except DomainError:
         return None
 
 
-def _added_to(pool: PoolState, additions: Additions | None) -> frozenset[str]:
+def _added_to(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
     held = additions.held if additions else {}
     return frozenset(replica for name, replica in held if name == pool.name)
 
 
-def _waiting(additions: Additions | None, pools: Iterable[PoolState]) -> list[Added]:
+def _waiting(
+    additions: AddedReplicas | None, pools: Iterable[PoolStatus]
+) -> list[AddedReplicaRecord]:
     """What operators have added and no gateway says anything of: not yet, or nobody answers."""
     told = {
         (pool.name, name)

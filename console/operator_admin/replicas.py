@@ -13,25 +13,25 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.added_replicas import SPECULATION
-from console.error_messages import told
+from console.error_messages import translate_error
 from console.operator_admin import session
-from console.operator_admin.site import for_operators, page
-from console.operator_admin.step_up import unconfirmed
-from tenants.base.errors import Invalid, NotFound, Refused
+from console.operator_admin.site import operator_required, page
+from console.operator_admin.step_up import check_code
+from tenants.base.errors import DomainError, InvalidValue, NotFound
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import (
-    Known,
-    NewReplica,
-    OldReplica,
+    AddReplica,
+    FleetView,
+    RemoveReplica,
     add_replica,
     emptied_by,
     read_additions,
     remove_replica,
 )
-from tenants.fleet.pools.draining import LastOfPool, read_drains
-from tenants.fleet.pools.gateway_scraper import read_gateways
-from tenants.fleet.pools.installation_status import members_now, places_now
+from tenants.fleet.pools.draining import LastReplicaOfPool, read_drains
+from tenants.fleet.pools.gateway_scraper import scrape_gateways
+from tenants.fleet.pools.installation_status import allowed_hosts_by_pool, replicas_by_pool
 
 _BAD: Final = 400
 _CONFLICT: Final = 409
@@ -40,7 +40,7 @@ _FIELDS: Final = ("url", "kv_events", "speculation", "reason")
 
 @never_cache
 @require_http_methods(["GET", "POST"])
-@for_operators
+@operator_required
 def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse:
     if not operator.may_change:
         raise PermissionDenied
@@ -49,23 +49,23 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
         raise Http404
     if request.method == "GET":
         return _add_form(request, pool, known, {})
-    if (wrong := unconfirmed(request, operator)) is not None:
+    if (wrong := check_code(request, operator)) is not None:
         return _add_form(request, pool, known, {"code": wrong}, status=_BAD)
-    wish = NewReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
+    wish = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
     try:
         add_replica(connect(), operator=operator, wish=wish, known=known, now=timezone.now())
     except NotFound as error:
         raise Http404 from error
-    except Invalid as error:
-        return _add_form(request, pool, known, {error.field: told(error)}, status=_BAD)
-    except Refused as error:
-        return _add_form(request, pool, known, {"": told(error)}, status=_CONFLICT)
+    except InvalidValue as error:
+        return _add_form(request, pool, known, {error.field: translate_error(error)}, status=_BAD)
+    except DomainError as error:
+        return _add_form(request, pool, known, {"": translate_error(error)}, status=_CONFLICT)
     return redirect(reverse("operators:pools") + "?done=added")
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
-@for_operators
+@operator_required
 def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
     # Not asked of gateways: also what none of them knows, or all refuse, is to be taken out.
     if not operator.may_change:
@@ -73,45 +73,45 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     known, old = _known(), _old(request, pool, replica)
     if request.method == "GET":
         return _remove_form(request, old, known, {})
-    if (wrong := unconfirmed(request, operator)) is not None:
+    if (wrong := check_code(request, operator)) is not None:
         return _remove_form(request, old, known, {"code": wrong}, status=_BAD)
     try:
         remove_replica(connect(), operator=operator, wish=old, known=known, now=timezone.now())
     except NotFound as error:
         raise Http404 from error
-    except Invalid as error:
-        return _remove_form(request, old, known, {error.field: told(error)}, status=_BAD)
-    except LastOfPool:
+    except InvalidValue as error:
+        return _remove_form(request, old, known, {error.field: translate_error(error)}, status=_BAD)
+    except LastReplicaOfPool:
         wrong = gettext("Write the replica's name as it stands above.")
         return _remove_form(request, old, known, {"confirmation": wrong}, status=_BAD)
-    except Refused as error:
-        return _remove_form(request, old, known, {"": told(error)}, status=_CONFLICT)
+    except DomainError as error:
+        return _remove_form(request, old, known, {"": translate_error(error)}, status=_CONFLICT)
     return redirect(reverse("operators:pools") + "?done=removed")
 
 
-def _old(request: HttpRequest, pool: str, replica: str) -> OldReplica:
+def _old(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
     """Raises Http404 when nobody has added it."""
     try:
         if (pool, replica) not in read_additions(connect()).held:
             raise Http404
-    except Refused:
+    except DomainError:
         pass  # Redis is away: the form is shown, and says so when it is sent
-    return OldReplica(
+    return RemoveReplica(
         pool, replica, request.POST.get("reason", ""), request.POST.get("confirmation", "")
     )
 
 
-def _known() -> Known:
-    readings = read_gateways()
+def _known() -> FleetView:
+    readings = scrape_gateways()
     try:
         drained = frozenset(read_drains(connect()).drained)
-    except Refused:
+    except DomainError:
         drained = frozenset()
-    return Known(members_now(readings), places_now(readings), drained)
+    return FleetView(replicas_by_pool(readings), allowed_hosts_by_pool(readings), drained)
 
 
 def _add_form(
-    request: HttpRequest, pool: str, known: Known, wrong: dict[str, str], *, status: int = 200
+    request: HttpRequest, pool: str, known: FleetView, wrong: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context = {
         "title": gettext("Add a replica"),
@@ -126,7 +126,12 @@ def _add_form(
 
 
 def _remove_form(
-    request: HttpRequest, old: OldReplica, known: Known, wrong: dict[str, str], *, status: int = 200
+    request: HttpRequest,
+    old: RemoveReplica,
+    known: FleetView,
+    wrong: dict[str, str],
+    *,
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "title": gettext("Take a replica out"),

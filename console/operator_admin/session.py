@@ -6,12 +6,12 @@ from typing import Any, Final, cast
 from django.http import HttpRequest
 
 from caret.foundation.ids import TenantId
-from console.operator_admin.session_cookies import is_operators
+from console.operator_admin.session_cookies import is_operator_path
 from tenants.fleet.operators.accounts import OperatorView, find_operator
 
 IDLE_S: Final = 30 * 60
 MAX_SESSION_S: Final = 8 * 3600
-LOOK_S: Final = 3600
+ACCESS_REASON_S: Final = 3600
 CONFIRMED_S: Final = 600
 _OPERATOR: Final = "operator"
 _LOOKS: Final = "looks"
@@ -19,7 +19,7 @@ _CONFIRMED: Final = "confirmed_until"
 _FOUND: Final = "caret_operator"  # of this request, looked up once
 
 
-def begin(request: HttpRequest, operator: OperatorView) -> None:
+def start_session(request: HttpRequest, operator: OperatorView) -> None:
     request.session.flush()  # whoever knew the session from before knows nothing of this one
     request.session[_OPERATOR] = {
         "id": str(operator.id),
@@ -29,7 +29,7 @@ def begin(request: HttpRequest, operator: OperatorView) -> None:
     request.session.set_expiry(IDLE_S)
 
 
-def end(request: HttpRequest) -> None:
+def end_session(request: HttpRequest) -> None:
     request.session.flush()
 
 
@@ -40,13 +40,13 @@ def operator_of(request: HttpRequest) -> OperatorView | None:
     return cast("OperatorView | None", request.__dict__[_FOUND])
 
 
-def note_look(request: HttpRequest, tenant_id: TenantId, reason: str) -> None:
+def record_access_reason(request: HttpRequest, tenant_id: TenantId, reason: str) -> None:
     looks = _looks(request)
-    looks[tenant_id] = [reason, time.time() + LOOK_S]
+    looks[tenant_id] = [reason, time.time() + ACCESS_REASON_S]
     request.session[_LOOKS] = looks
 
 
-def look_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
+def access_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
     """None: he has said none, or not within the hour."""
     found = _looks(request).get(tenant_id)
     return None if found is None else str(found[0])
@@ -69,7 +69,7 @@ def _looks(request: HttpRequest) -> dict[str, list[Any]]:
 
 
 def _find(request: HttpRequest) -> OperatorView | None:
-    held = request.session.get(_OPERATOR) if is_operators(request) else None
+    held = request.session.get(_OPERATOR) if is_operator_path(request) else None
     if held is None or held["until"] < time.time():
         return None
     request.session.modified = True  # saved anew: it ends so long after its last use

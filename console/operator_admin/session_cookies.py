@@ -16,7 +16,7 @@ _SESSION: Final = "caret-operator"
 _CSRF: Final = "caret-operator-csrf"
 
 
-def is_operators(request: HttpRequest) -> bool:
+def is_operator_path(request: HttpRequest) -> bool:
     path: str | None = settings.OPERATORS_PATH
     return path is not None and request.path_info.startswith(f"/{path}")
 
@@ -31,12 +31,12 @@ def cookie_names() -> dict[str, str]:
     }
 
 
-class OperatorDoor:
+class OperatorCookieMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not is_operators(request):
+        if not is_operator_path(request):
             return self._get_response(request)
         names = cookie_names()
         for known, own in names.items():

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from console.current_member import client_address
 from console.operator_admin import session
 from console.operator_admin.site import page
-from console.password_hashing import Busy, checking_place
+from console.password_hashing import TooManyHashes, hashing_slot
 from console.sign_in.devices import attempt_at, remember_place
-from console.throttling import Secret, Throttled, count_attempt, forgive_attempt
+from console.throttling import AttemptThrottled, Secret, count_attempt, forgive_attempt
 from tenants.fleet.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)
@@ -37,13 +37,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return redirect("operators:index") if signed_in else _form(request)
     try:
         return _tried(request)
-    except (redis.RedisError, Busy):
+    except (redis.RedisError, TooManyHashes):
         return _form(request, UNAVAILABLE, 503)
 
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    session.end(request)
+    session.end_session(request)
     return redirect("operators:login")
 
 
@@ -55,7 +55,7 @@ def _tried(request: HttpRequest) -> HttpResponse:
     if (throttled := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
         return _throttled(request, throttled)
-    with checking_place():
+    with hashing_slot():
         operator = authenticate(
             handle=handle,
             password=request.POST.get("password", ""),
@@ -66,14 +66,14 @@ def _tried(request: HttpRequest) -> HttpResponse:
         logger.warning("operator.refused", address=address)
         return _form(request, WRONG, 400)
     forgive_attempt(attempt)
-    session.begin(request, operator)
+    session.start_session(request, operator)
     logger.info("operator.signed_in", operator=operator.handle, address=address)
     response = redirect("operators:index")
     remember_place(request, response, account)
     return response
 
 
-def _throttled(request: HttpRequest, throttled: Throttled) -> HttpResponse:
+def _throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
     response = _form(request, throttled.message, 429)
     response["Retry-After"] = str(throttled.wait_s)
     return response

@@ -34,7 +34,7 @@ class OperatorSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no type
 
 
 @dataclass(frozen=True, slots=True)
-class NavigationItem:
+class AdminNavigationItem:
     label: str
     url: str
     is_current: bool
@@ -59,16 +59,16 @@ def page(
     return render(request, f"operators/{template}", {**everywhere, **context}, status=status)
 
 
-def _navigation(request: HttpRequest) -> list[NavigationItem]:
+def _navigation(request: HttpRequest) -> list[AdminNavigationItem]:
     match = request.resolver_match
     here = "" if match is None else match.url_name
     return [
-        NavigationItem(str(label), reverse(f"operators:{name}"), here == name or here in below)
+        AdminNavigationItem(str(label), reverse(f"operators:{name}"), here == name or here in below)
         for label, name, below in _NAVIGATION
     ]
 
 
-def for_operators(
+def operator_required(
     view: Callable[Concatenate[HttpRequest, OperatorView, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
     """A page behind the site's own gate; it is given who asks."""

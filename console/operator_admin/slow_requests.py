@@ -12,13 +12,13 @@ from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
 from caret.foundation.clock import from_unix_ms
-from console.layout.csv_response import csv_answer
-from console.layout.pagination import wants_file
-from console.operator_admin.site import for_operators, page
+from console.layout.csv_response import csv_response
+from console.layout.pagination import wants_csv
+from console.operator_admin.site import operator_required, page
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.slow_requests import SlowRequest, slowest
-from tenants.usage.requests.finding import Verdict
-from tenants.usage.requests.latency_explanation import Stage
+from tenants.fleet.pools.slow_requests import SlowRequest, list_slow_requests
+from tenants.usage.requests.finding import Finding
+from tenants.usage.requests.latency_explanation import LatencyStage
 
 WIDTH: Final = 1_000.0  # of a waterfall, in its own units
 _MIN_BAR: Final = 4.0  # what is too short to see has a hair's breadth
@@ -26,7 +26,7 @@ _STAGES: Final = {"authenticate": gettext_lazy("receive, authenticate")}
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class StageBar:
     stage: str
     x: float
     width: float
@@ -55,15 +55,15 @@ class SlowRow:
     num_at_replica: int | None
     total_ms: float
     target_x: float  # where the target lies in the waterfall
-    bars: list[Bar]
-    verdict: Verdict  # what weighs most
-    others: tuple[Verdict, ...]
+    bars: list[StageBar]
+    verdict: Finding  # what weighs most
+    others: tuple[Finding, ...]
 
 
 @require_GET
-@for_operators
+@operator_required
 def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    found = slowest()
+    found = list_slow_requests()
     mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
     rows = [
         _row(each)
@@ -72,7 +72,7 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     ]
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
-    if wants_file(request):
+    if wants_csv(request):
         return _file(rows, num_silent=found.num_silent)
     context = {
         "title": "Slow requests",
@@ -103,7 +103,7 @@ def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
         )
         for row in rows
     ]
-    return csv_answer("slow-requests", header, lines, notes=_notes(num_silent))
+    return csv_response("slow-requests", header, lines, notes=_notes(num_silent))
 
 
 def _notes(num_silent: int) -> list[str]:
@@ -118,13 +118,13 @@ def _notes(num_silent: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FilterOption:
     value: str
     is_chosen: bool
 
 
-def _choices(values: list[str], chosen: str) -> list[Choice]:
-    return [Choice(value, value == chosen) for value in values if value]
+def _choices(values: list[str], chosen: str) -> list[FilterOption]:
+    return [FilterOption(value, value == chosen) for value in values if value]
 
 
 def _row(found: SlowRequest) -> SlowRow:
@@ -153,9 +153,9 @@ def _row(found: SlowRequest) -> SlowRow:
     )
 
 
-def _bar(stage: Stage, total_ms: float) -> Bar:
+def _bar(stage: LatencyStage, total_ms: float) -> StageBar:
     width = max(_MIN_BAR, stage.took_ms / total_ms * WIDTH)
-    return Bar(
+    return StageBar(
         stage=str(_STAGES.get(stage.name, stage.name)),
         x=min(WIDTH - _MIN_BAR, stage.began_ms / total_ms * WIDTH),
         width=min(width, WIDTH),

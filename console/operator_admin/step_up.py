@@ -9,10 +9,10 @@ from django.utils.translation import gettext
 from console.operator_admin import session
 from console.sign_in.devices import attempt_at
 from console.throttling import Secret, count_attempt, forgive_attempt
-from tenants.fleet.operators.accounts import OperatorView, confirm
+from tenants.fleet.operators.accounts import OperatorView, verify_code
 
 
-def unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:
+def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
     """What is wrong with the code; None: nothing, or none is needed again so soon."""
     if session.is_confirmed(request):
         return None
@@ -21,7 +21,7 @@ def unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:
         if (throttled := count_attempt(attempt)) is not None:
             return throttled.message
         code = request.POST.get("code", "")
-        if not confirm(operator_id=operator.id, code=code, now=timezone.now()):
+        if not verify_code(operator_id=operator.id, code=code, now=timezone.now()):
             return gettext("This is not the present code of your app, or it was used already.")
         forgive_attempt(attempt)
     except redis.RedisError:

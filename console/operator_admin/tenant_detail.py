@@ -15,11 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from console.current_member import client_address
-from console.error_messages import told
+from console.error_messages import translate_error
 from console.operator_admin import session, tenant_tables
-from console.operator_admin.site import for_operators, page
-from console.operator_admin.step_up import unconfirmed
-from tenants.base.errors import Forbidden, Invalid, NotFound, Refused
+from console.operator_admin.site import operator_required, page
+from console.operator_admin.step_up import check_code
+from tenants.base.errors import DomainError, Forbidden, InvalidValue, NotFound
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.actor import operator_actor
@@ -30,8 +30,8 @@ from tenants.fleet.operators.operations import (
     change_status,
     required_reason,
 )
-from tenants.fleet.operators.queries import find_in_directory, look_at
-from tenants.fleet.snapshots.platform_limits import Ceiling
+from tenants.fleet.operators.queries import find_in_directory, read_tenant_details
+from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.security.authorization.actor import Actor
 
 _DONE: Final = MappingProxyType(
@@ -65,32 +65,32 @@ _OF_THIS_FORM: Final = frozenset({"csrfmiddlewaretoken", "code"})
 
 
 @require_GET
-@for_operators
+@operator_required
 def tenant(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
     return _look(request, operator, TenantId(str(tenant_id)))
 
 
 @require_POST
-@for_operators
+@operator_required
 def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
     named = TenantId(str(tenant_id))
     try:
         reason = required_reason(request.POST.get("reason", ""))
-    except Invalid as error:
-        return _ask(request, named, told(error))
-    session.note_look(request, named, reason)
+    except InvalidValue as error:
+        return _ask(request, named, translate_error(error))
+    session.record_access_reason(request, named, reason)
     return redirect("operators:tenant", tenant_id)
 
 
 @require_POST
-@for_operators
+@operator_required
 def change(
     request: HttpRequest, operator: OperatorView, tenant_id: UUID, what: str
 ) -> HttpResponse:
     named = TenantId(str(tenant_id))
     if what not in _DONE:
         raise Http404
-    if session.look_reason(request, named) is None:
+    if session.access_reason(request, named) is None:
         return _ask(request, named)
     if (asked := _asked_first(request, operator, named, what)) is not None:
         return asked
@@ -98,7 +98,7 @@ def change(
         _change(what, request, _actor(request, operator, named))
     except Forbidden as error:
         return _look(request, operator, named, error, status=403)
-    except Refused as error:
+    except DomainError as error:
         return _look(request, operator, named, error, status=400)
     return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={what}")
 
@@ -110,7 +110,7 @@ def _asked_first(
     refused anyway."""
     if not (operator.may_change and request.POST.get("reason", "").strip()):
         return None
-    wrong = unconfirmed(request, operator)
+    wrong = check_code(request, operator)
     if wrong is None:
         return None
     kept = [(name, text) for name, text in request.POST.items() if name not in _OF_THIS_FORM]
@@ -143,7 +143,7 @@ def _change(what: str, request: HttpRequest, actor: Actor) -> None:
     elif what == "region":
         change_region(actor=actor, region=form.get("region", ""), reason=reason, now=now)
     else:
-        ceiling = Ceiling(
+        ceiling = PlatformLimits(
             _count("max_concurrent_completions", request),
             _count("max_requests_per_minute", request),
         )
@@ -154,23 +154,23 @@ def _look(
     request: HttpRequest,
     operator: OperatorView,
     tenant_id: TenantId,
-    error: Refused | None = None,
+    error: DomainError | None = None,
     *,
     status: int = 200,
 ) -> HttpResponse:
-    reason = session.look_reason(request, tenant_id)
+    reason = session.access_reason(request, tenant_id)
     if reason is None:
         return _ask(request, tenant_id)
     try:
         actor = _actor(request, operator, tenant_id)
-        look = look_at(actor=actor, reason=reason, now=timezone.now())
+        look = read_tenant_details(actor=actor, reason=reason, now=timezone.now())
     except NotFound as missing:
         raise Http404 from missing
     context = {
         "title": look.tenant.name,
         "look": look,
         "reason": reason,
-        "error": None if error is None else told(error),
+        "error": None if error is None else translate_error(error),
         "done": _DONE.get(request.GET.get("done", "")),
         "members": tenant_tables.members(look),
         "keys": tenant_tables.keys(look),
@@ -207,7 +207,7 @@ def _status(text: str) -> TenantStatus:
     try:
         return TenantStatus(text)
     except ValueError as error:
-        raise Invalid("status", "Choose one of the states.") from error
+        raise InvalidValue("status", "Choose one of the states.") from error
 
 
 def _date(text: str) -> date:
@@ -215,7 +215,7 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise Invalid("starts_on", "Write a day as 2026-01-31.") from error
+        raise InvalidValue("starts_on", "Write a day as 2026-01-31.") from error
 
 
 def _count(name: str, request: HttpRequest) -> int | None:
@@ -224,5 +224,5 @@ def _count(name: str, request: HttpRequest) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise Invalid(name, "Write a whole number, or nothing for no limit.")
+        raise InvalidValue(name, "Write a whole number, or nothing for no limit.")
     return int(text)

@@ -8,30 +8,30 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.pagination import wants_file
-from console.operator_admin.site import for_operators, page
-from tenants.base.errors import Invalid
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.pagination import wants_csv
+from console.operator_admin.site import operator_required, page
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.queries import DirectoryRow, list_directory
+from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
 
 PAGE_ROWS: Final = 50
 
 
 @require_GET
-@for_operators
+@operator_required
 def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     search = request.GET.get("search", "").strip().lower()
 
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[DirectoryRow]:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[TenantDirectoryRow]:
         return list_directory(search=search, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return _file(first_rows(page_after))
+    if wants_csv(request):
+        return _file(collect_rows(page_after))
     try:
         found = page_after(request.GET.get("cursor") or None, PAGE_ROWS)
-    except Invalid:  # a cursor that is none of ours: the first page
+    except InvalidValue:  # a cursor that is none of ours: the first page
         found = page_after(None, PAGE_ROWS)
     context = {
         "title": gettext("Tenants"),
@@ -42,7 +42,7 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     return page(request, "directory.html", context)
 
 
-def _table(found: Page[DirectoryRow]) -> dict[str, Any]:
+def _table(found: Page[TenantDirectoryRow]) -> dict[str, Any]:
     """As unfold's component draws it."""
     return {
         "headers": [
@@ -56,16 +56,16 @@ def _table(found: Page[DirectoryRow]) -> dict[str, Any]:
     }
 
 
-def _file(found: Gathered[DirectoryRow]) -> HttpResponse:
+def _file(found: CsvRows[TenantDirectoryRow]) -> HttpResponse:
     header = ("tenant", "name", "status", "region", "created_at", "id")
     rows = [
         (row.slug, row.name, row.status, row.region, row.created_at, row.tenant_id)
         for row in found.rows
     ]
-    return csv_answer("tenants", header, rows, notes=notes_of(found))
+    return csv_response("tenants", header, rows, notes=notes_of(found))
 
 
-def _line(row: DirectoryRow) -> list[Any]:
+def _line(row: TenantDirectoryRow) -> list[Any]:
     link = format_html(
         '<a class="operators-link" href="{}">{}</a>',
         reverse("operators:tenant", args=[row.tenant_id]),

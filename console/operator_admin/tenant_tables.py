@@ -5,17 +5,17 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tenants.fleet.operators.queries import KeyLine, TenantLook
+from tenants.fleet.operators.queries import KeyRow, TenantDetails
 
 
-def members(look: TenantLook) -> dict[str, Any]:
+def members(look: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Role"), gettext("Members")],
         "rows": [[role.value, num] for role, num in look.members.items()],
     }
 
 
-def keys(look: TenantLook) -> dict[str, Any]:
+def keys(look: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [
             gettext("Lookup id"),
@@ -31,18 +31,18 @@ def keys(look: TenantLook) -> dict[str, Any]:
     }
 
 
-def versions(look: TenantLook) -> dict[str, Any]:
+def versions(look: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Version"), gettext("In force since (UTC)")],
         "rows": [[each.version, _moment(each.created_at)] for each in look.policy_versions],
     }
 
 
-def _used(key: KeyLine) -> str:
+def _used(key: KeyRow) -> str:
     return gettext("never") if key.last_used_at is None else _moment(key.last_used_at)
 
 
-def _end(key: KeyLine) -> str:
+def _end(key: KeyRow) -> str:
     if key.revoked_at is not None:
         return gettext("revoked %(at)s") % {"at": _moment(key.revoked_at)}
     return gettext("never") if key.expires_at is None else _moment(key.expires_at)

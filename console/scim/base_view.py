@@ -27,25 +27,25 @@ from scim2_models import (
     UniquenessException,
 )
 
-from caret.foundation.concurrency.bulkhead import NoPlace, Places
+from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import ProblemRaised
 from console.api.rate_limit import take_request
 from console.current_member import client_address
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+from tenants.base.errors import Conflict, DomainError, Forbidden, InvalidValue, NotFound
 from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.tokens import bearer_of
 from tenants.security.authorization.actor import Actor
 
 # Writes of one tenant wait for one another, and some requests compute for seconds: they hold but a
 # few of the console's 64 places.
-PLACES: Final = Places(max_each=4, max_all=32)
+PLACES: Final = Bulkhead(max_each=4, max_all=32)
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
-_REFUSALS: Final[dict[type[Refused], type[SCIMException]]] = {
+_REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
     Forbidden: ForbiddenException,
     NotFound: NotFoundException,
-    Invalid: InvalidValueException,
+    InvalidValue: InvalidValueException,
     Conflict: UniquenessException,
 }
 
@@ -57,11 +57,11 @@ def scim_endpoint(**methods: View) -> View:
     def answered(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return _seen(request, methods, kwargs)
-        except NoPlace:
+        except BulkheadFull:
             return _error(Error(status=429, detail="Too many requests at one time. Try again."))
         except SCIMException as error:
             return _error(error.to_error())
-        except Refused as error:
+        except DomainError as error:
             return _error(_REFUSALS[type(error)](detail=_detail(error)).to_error())
         except ValidationError as error:
             return _error(Error.from_validation_error(error.errors()[0]))
@@ -74,7 +74,7 @@ def scim_endpoint(**methods: View) -> View:
 
 
 def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any]) -> HttpResponse:
-    """Raises NoPlace, and what views and operations raise."""
+    """Raises BulkheadFull, and what views and operations raise."""
     with POLICY:
         actor = _bearer(request)
         view = methods.get((request.method or "").lower())
@@ -151,8 +151,8 @@ def _bearer(request: HttpRequest) -> Actor:
     return actor
 
 
-def _detail(error: Refused) -> str:
-    return f"{error.field}: {error.message}" if isinstance(error, Invalid) else error.message
+def _detail(error: DomainError) -> str:
+    return f"{error.field}: {error.message}" if isinstance(error, InvalidValue) else error.message
 
 
 def _error(error: Error) -> HttpResponse:

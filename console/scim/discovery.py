@@ -23,12 +23,12 @@ from scim2_models import (
 )
 
 from console.scim.base_view import answer, answer_json
-from tenants.identity.scim.resources import POLICY, Group, User
+from tenants.identity.scim.resources import POLICY, ScimGroupResource, ScimUserResource
 from tenants.identity.scim.search import MAX_RESULTS
 from tenants.security.authorization.actor import Actor
 
 PROVIDER: Final = ScimProvider(
-    models=[User, Group],
+    models=[ScimUserResource, ScimGroupResource],
     config=ServiceProviderConfig(
         patch=Patch(supported=True),
         bulk=Bulk(supported=False, max_operations=0, max_payload_size=0),

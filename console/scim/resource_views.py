@@ -28,8 +28,8 @@ from console.scim.base_view import (
     scim_endpoint,
 )
 from tenants.identity.scim import groups, queries, users
-from tenants.identity.scim.resources import Group, User
-from tenants.identity.scim.search import Found
+from tenants.identity.scim.resources import ScimGroupResource, ScimUserResource
+from tenants.identity.scim.search import SearchResult
 from tenants.security.authorization.actor import Actor
 
 MAX_FILTER_CHARS: Final = 1_000
@@ -39,13 +39,13 @@ _Kind = TypeVar("_Kind", bound=Resource[Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Collection(Generic[_Kind]):
+class ScimResourceType(Generic[_Kind]):
     """A SCIM resource type, with the operations of tenants.identity.scim that serve it."""
 
     model: type[_Kind]
     id_name: str  # as operations and queries call it
     find: Callable[..., _Kind]
-    list_all: Callable[..., Found[_Kind]]
+    list_all: Callable[..., SearchResult[_Kind]]
     create: Callable[..., _Kind]
     replace: Callable[..., _Kind]
     patch: Callable[..., _Kind]
@@ -55,8 +55,8 @@ class Collection(Generic[_Kind]):
         return {self.id_name: resource_id}
 
 
-USERS: Final = Collection(
-    model=User,
+USERS: Final = ScimResourceType(
+    model=ScimUserResource,
     id_name="user_id",
     find=queries.find_user,
     list_all=queries.list_users,
@@ -65,8 +65,8 @@ USERS: Final = Collection(
     patch=users.patch_user,
     delete=users.delete_user,
 )
-GROUPS: Final = Collection(
-    model=Group,
+GROUPS: Final = ScimResourceType(
+    model=ScimGroupResource,
     id_name="group_id",
     find=queries.find_group,
     list_all=queries.list_groups,
@@ -77,7 +77,7 @@ GROUPS: Final = Collection(
 )
 
 
-def collection_view(kind: Collection[Any]) -> View:
+def list_view(kind: ScimResourceType[Any]) -> View:
     def get(request: HttpRequest, actor: Actor) -> HttpResponse:
         _check_filter(request)
         search = SearchRequest[kind.model].model_validate(  # type: ignore[name-defined]  # a class in a variable
@@ -95,7 +95,7 @@ def collection_view(kind: Collection[Any]) -> View:
     return scim_endpoint(get=get, post=post)
 
 
-def resource_view(kind: Collection[Any]) -> View:
+def resource_view(kind: ScimResourceType[Any]) -> View:
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         asked = _parameters(kind, request)
         found = kind.find(actor=actor, asked=asked, **kind.named(resource_id))
@@ -164,11 +164,13 @@ def _num_values(part: object) -> int:
     return sum(map(_num_values, part.values())) if isinstance(part, dict) else 0
 
 
-def not_offered(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpResponse:
+def not_implemented(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpResponse:
     raise NotImplementedException
 
 
-def _listed(kind: Collection[Any], search: "SearchRequest[Any]", found: Found[Any]) -> HttpResponse:
+def _listed(
+    kind: ScimResourceType[Any], search: "SearchRequest[Any]", found: SearchResult[Any]
+) -> HttpResponse:
     response = ListResponse[kind.model](  # type: ignore[name-defined]
         total_results=found.total,
         start_index=found.start,
@@ -183,7 +185,7 @@ def _listed(kind: Collection[Any], search: "SearchRequest[Any]", found: Found[An
     )
 
 
-def _parameters(kind: Collection[Any], request: HttpRequest) -> "ResponseParameters[Any]":
+def _parameters(kind: ScimResourceType[Any], request: HttpRequest) -> "ResponseParameters[Any]":
     named = {
         name: text
         for name, text in request.GET.items()

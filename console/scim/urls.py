@@ -8,7 +8,7 @@ from scim2_models import NotFoundException
 
 from console.scim import discovery
 from console.scim.base_view import scim_endpoint
-from console.scim.resource_views import GROUPS, USERS, collection_view, not_offered, resource_view
+from console.scim.resource_views import GROUPS, USERS, list_view, not_implemented, resource_view
 from tenants.security.authorization.actor import Actor
 
 
@@ -23,12 +23,12 @@ urlpatterns = [
     path("Schemas/<name>", scim_endpoint(get=discovery.schema)),
     path("ResourceTypes", scim_endpoint(get=discovery.resource_types)),
     path("ResourceTypes/<name>", scim_endpoint(get=discovery.resource_type)),
-    path("Users", collection_view(USERS)),
+    path("Users", list_view(USERS)),
     path("Users/<resource_id>", resource_view(USERS)),
-    path("Groups", collection_view(GROUPS)),
+    path("Groups", list_view(GROUPS)),
     path("Groups/<resource_id>", resource_view(GROUPS)),
-    path(".search", scim_endpoint(post=not_offered)),
-    path("Bulk", scim_endpoint(post=not_offered)),
-    path("Me", scim_endpoint(get=not_offered)),
+    path(".search", scim_endpoint(post=not_implemented)),
+    path("Bulk", scim_endpoint(post=not_implemented)),
+    path("Me", scim_endpoint(get=not_implemented)),
     re_path("^", _NOTHING),
 ]

@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from console.current_member import client_address
-from console.password_hashing import checking_place
+from console.password_hashing import hashing_slot
 from console.sign_in.devices import remember_place
 from console.sign_in.next_page import is_own_path
-from console.sign_in.session import note_provider
+from console.sign_in.session import set_session_provider
 from tenants.identity.sso.queries import provider_for
 
 # Among what a sign-in carries along: the tenant whose identity provider has let somebody in.
@@ -20,7 +20,7 @@ PROVIDER_TENANT: Final = "provider_tenant"
 PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
 
 
-class _Person(Protocol):
+class _SocialUser(Protocol):
     email: str
 
 
@@ -36,13 +36,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
         """Raises Busy."""
-        with checking_place():
+        with hashing_slot():
             return super().authenticate(request, **credentials)
 
     def post_login(
         self,
         request: HttpRequest,
-        user: _Person,
+        user: _SocialUser,
         *,
         signal_kwargs: dict[str, Any] | None,
         **kwargs: Any,
@@ -55,7 +55,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         if by != (wanted and wanted.tenant_id):
             logout(request)
             return redirect("account_login")
-        note_provider(request, by, carried.get(PROVIDER_SIGNED_IN_AT))
+        set_session_provider(request, by, carried.get(PROVIDER_SIGNED_IN_AT))
         response: HttpResponse = super().post_login(
             request, user, signal_kwargs=signal_kwargs, **kwargs
         )

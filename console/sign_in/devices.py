@@ -17,8 +17,8 @@ from django.utils.crypto import salted_hmac
 from redis import RedisError
 
 from console.current_member import client_address
-from console.operator_admin.session_cookies import is_operators
-from console.throttling import Attempt, Secret, is_known_network, remember_network
+from console.operator_admin.session_cookies import is_operator_path
+from console.throttling import Secret, SecretAttempt, is_known_network, remember_network
 
 logger = structlog.get_logger(__name__)
 
@@ -26,19 +26,19 @@ LIFETIME: Final = timedelta(days=90)
 _PURPOSE: Final = "caret.known-device/1"
 
 
-def attempt_at(request: HttpRequest, secret: Secret, account: str) -> Attempt:
+def attempt_at(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
     """For counting. Raises redis.RedisError."""
     address = client_address(request)
     device = _device_of(request, account)
     is_known = device is None and is_known_network(account=account, address=address)
-    return Attempt(secret, account, address, device, is_known)
+    return SecretAttempt(secret, account, address, device, is_known)
 
 
 def remember_place(request: HttpRequest, response: HttpResponse, account: str) -> None:
     """For somebody who has just signed in, with all factors. A known browser keeps its ID: a second
     one would be a second allowance."""
     device = _device_of(request, account) or secrets.token_urlsafe(16)
-    is_operator = is_operators(request)
+    is_operator = is_operator_path(request)
     response.set_cookie(
         _cookie_name(request, account),
         signing.dumps(device, salt=_salt(account)),
@@ -67,7 +67,7 @@ def _cookie_name(request: HttpRequest, account: str) -> str:
     """One cookie for each account; the name does not tell whose it is. `__Host-` wants the path /,
     and operators' cookies are not sent to the console."""
     digest = salted_hmac(_PURPOSE, _normal(account), algorithm="sha256").hexdigest()[:16]
-    prefix = "__Secure-" if is_operators(request) else "__Host-"
+    prefix = "__Secure-" if is_operator_path(request) else "__Host-"
     return f"{prefix if settings.HTTPS else ''}caret-device-{digest}"
 
 

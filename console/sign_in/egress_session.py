@@ -9,10 +9,16 @@ from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 from requests.utils import get_encoding_from_headers
 
-from caret.foundation.egress.http_client import Answer, Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.egress.http_client import (
+    OutboundRequest,
+    OutboundResponse,
+    RequestFailed,
+    ResponseLimits,
+    send_request,
+)
 
 # A sign-in asks three times; Entra ID's keys, the largest known, are 20 KB.
-BOUNDS: Final = Bounds(total_s=5.0, max_bytes=256 * 1024)
+BOUNDS: Final = ResponseLimits(total_s=5.0, max_bytes=256 * 1024)
 
 
 def guarded_session() -> requests.Session:
@@ -20,23 +26,23 @@ def guarded_session() -> requests.Session:
     session.trust_env = False  # no proxy, which would go anywhere
     session.max_redirects = 0
     session.adapters.clear()
-    session.mount("https://", _Guarded())
-    session.mount("http://", _Guarded())
+    session.mount("https://", _EgressCheckedAdapter())
+    session.mount("http://", _EgressCheckedAdapter())
     return session
 
 
-class _Guarded(BaseAdapter):
+class _EgressCheckedAdapter(BaseAdapter):
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # the arguments that we leave are bounds of its own
         """Raises requests.ConnectionError."""
-        asked = Outgoing(
+        asked = OutboundRequest(
             method=str(request.method),
             url=str(request.url),
             headers=_texts(request.headers),
             body=_bytes(request.body),
         )
         try:
-            answer = exchange(asked, settings.PRIVATE_TARGETS, BOUNDS)
-        except NotAnswered as error:
+            answer = send_request(asked, settings.PRIVATE_TARGETS, BOUNDS)
+        except RequestFailed as error:
             raise requests.ConnectionError(str(error), request=request) from error
         return _response(request, answer)
 
@@ -44,7 +50,7 @@ class _Guarded(BaseAdapter):
         """Nothing is kept open."""
 
 
-def _response(request: requests.PreparedRequest, answer: Answer) -> requests.Response:
+def _response(request: requests.PreparedRequest, answer: OutboundResponse) -> requests.Response:
     response = requests.Response()
     response.status_code = answer.status
     response.headers = CaseInsensitiveDict(answer.headers)

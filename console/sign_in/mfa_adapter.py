@@ -47,7 +47,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         return drawing.getvalue().decode().partition("?>")[2]
 
 
-def note_new_factor(request: HttpRequest, kind: Any) -> None:
+def record_new_factor(request: HttpRequest, kind: Any) -> None:
     """The session that sets one up has shown it; the others have not, and end with the first."""
     factors = _factors_of(request)
     factor = factors.filter(type=kind).latest("id")
@@ -56,14 +56,14 @@ def note_new_factor(request: HttpRequest, kind: Any) -> None:
         end_other_sessions(request, request.user)
 
 
-def has_given_second_factor(request: HttpRequest) -> bool:
+def has_verified_mfa(request: HttpRequest) -> bool:
     """In this very session, and whoever is signed in has one still. One query."""
     records = get_authentication_records(request, request.user)
     has_given = any(record["method"] == "mfa" for record in records)
     return has_given and _factors_of(request).exists()
 
 
-def page_for_second_factor(request: HttpRequest) -> str:
+def mfa_page_url(request: HttpRequest) -> str:
     """Where it is set up, or given by a session that began before. One query."""
     kinds = set(_factors_of(request).values_list("type", flat=True))
     if not kinds:

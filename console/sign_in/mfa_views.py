@@ -19,11 +19,11 @@ from django.utils.translation import gettext
 
 from caret.foundation.ids import UserId
 from console.current_member import client_address
-from console.password_hashing import BUSY, Busy
+from console.password_hashing import BUSY, TooManyHashes
 from console.sign_in.devices import attempt_at
-from console.sign_in.mfa_adapter import note_new_factor
-from console.throttling import Attempt, Secret, count_attempt, forgive_attempt
-from tenants.identity.sso.mfa_events import Change, Event, Factor, note_change
+from console.sign_in.mfa_adapter import record_new_factor
+from console.throttling import Secret, SecretAttempt, count_attempt, forgive_attempt
+from tenants.identity.sso.mfa_events import MfaChange, MfaEvent, MfaFactor, record_mfa_change
 
 _LIST: Final = reverse_lazy("mfa_index")
 
@@ -44,7 +44,7 @@ class _LimitsGuesses:
 
     secret: Secret
     field: str  # of the form
-    attempt: Attempt | None = None  # None: nothing is guessed
+    attempt: SecretAttempt | None = None  # None: nothing is guessed
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if self.field in request.POST:
@@ -71,7 +71,7 @@ class _LimitsGuesses:
         return self.request.user  # type: ignore[attr-defined]  # the view's
 
 
-class _Ask(_LimitsGuesses, AuthenticateView):  # type: ignore[misc]  # allauth has no types
+class _AuthenticateView(_LimitsGuesses, AuthenticateView):  # type: ignore[misc]  # allauth has no types
     secret = Secret.CODE
     field = "code"
 
@@ -102,8 +102,8 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            note_new_factor(self.request, Authenticator.Type.WEBAUTHN)
-            _note(self.request, Factor.PASSKEY, Event.ADDED)
+            record_new_factor(self.request, Authenticator.Type.WEBAUTHN)
+            _note(self.request, MfaFactor.PASSKEY, MfaEvent.ADDED)
         return response
 
 
@@ -111,8 +111,8 @@ class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            note_new_factor(self.request, Authenticator.Type.TOTP)
-            _note(self.request, Factor.APP, Event.ADDED)
+            record_new_factor(self.request, Authenticator.Type.TOTP)
+            _note(self.request, MfaFactor.APP, MfaEvent.ADDED)
         return response
 
 
@@ -120,7 +120,7 @@ class _RemovePasskey(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            _note(self.request, Factor.PASSKEY, Event.REMOVED)
+            _note(self.request, MfaFactor.PASSKEY, MfaEvent.REMOVED)
         return response
 
 
@@ -128,7 +128,7 @@ class _RemoveApp(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no ty
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            _note(self.request, Factor.APP, Event.REMOVED)
+            _note(self.request, MfaFactor.APP, MfaEvent.REMOVED)
         return response
 
 
@@ -136,7 +136,7 @@ class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            _note(self.request, Factor.RECOVERY_CODES, Event.RENEWED)
+            _note(self.request, MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED)
         return response
 
 
@@ -147,7 +147,7 @@ class _ConfirmByPassword(_LimitsGuesses, ReauthenticateView):  # type: ignore[mi
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return super().post(request, *args, **kwargs)
-        except Busy:
+        except TooManyHashes:
             if self.attempt is not None:
                 forgive_attempt(self.attempt)
             response = self.refusal(gettext(BUSY), HTTPStatus.SERVICE_UNAVAILABLE)
@@ -170,23 +170,23 @@ class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]
         return {**context, **kwargs, "question": context["js_data"]["request_options"]}
 
 
-def _note(request: HttpRequest, factor: Factor, event: Event) -> None:
-    note_change(
+def _note(request: HttpRequest, factor: MfaFactor, event: MfaEvent) -> None:
+    record_mfa_change(
         user_id=UserId(str(request.user.pk)),
-        change=Change(factor, event),
+        change=MfaChange(factor, event),
         address=client_address(request),
         now=timezone.now(),
     )
 
 
-ask = _Ask.as_view()
+ask = _AuthenticateView.as_view()
 index = _Index.as_view()
 set_up_app = _SetUpApp.as_view()
 add_passkey = _AddPasskey.as_view()
 confirm_by_password = _ConfirmByPassword.as_view()
 confirm_by_code = _ConfirmByCode.as_view()
-confirm_by_passkey = _ConfirmByPasskey.as_view()
+reauthenticate_by_passkey = _ConfirmByPasskey.as_view()
 rename_passkey = views.EditWebAuthnView.as_view(success_url=_LIST)
 remove_passkey = _RemovePasskey.as_view(success_url=_LIST)
 remove_app = _RemoveApp.as_view()
-make_recovery_codes = _MakeRecoveryCodes.as_view()
+generate_recovery_codes = _MakeRecoveryCodes.as_view()

@@ -26,13 +26,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext
 
-from caret.foundation.concurrency.bulkhead import NoPlace
+from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
 from console.outbound_limit import OUTWARD
 from console.password_hashing import BUSY
 from console.sign_in.egress_session import guarded_session
 from console.sign_in.id_token import ProviderRefused, require_algorithm, verified_claims
-from console.sign_in.sso_login import FAILED, Arrival, let_in, refusal, refuse
+from console.sign_in.sso_login import FAILED, SsoLogin, complete_sso_login, login_error, refuse
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _ASKED_AGAIN_AT: Final = "asked_again_at_s"  # in what allauth keeps of a question
@@ -127,8 +127,8 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
             response: HttpResponse = view(request)
     except SocialApp.DoesNotExist as error:
         raise Http404 from error
-    except NoPlace:
-        return refusal(request, BUSY, 503)
+    except BulkheadFull:
+        return login_error(request, BUSY, 503)
     except OAuth2Error as error:  # before allauth has begun to catch it
         return _refused(request, provider_id, error)
     return response
@@ -191,7 +191,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     asked = sociallogin.state.get("data") or {}
     if _ASKED_AGAIN_AT not in asked:  # by a release before this one: nothing says what for
         return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))
-    arrival = Arrival(
+    arrival = SsoLogin(
         tenant_id=tenant_id,
         email=str(claims.get("email") or ""),
         name=str(claims.get("name") or ""),
@@ -199,7 +199,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
         signed_in_at_s=_signed_in_at_s(claims),
         asked_again_at_s=asked[_ASKED_AGAIN_AT],
     )
-    return let_in(request, arrival)
+    return complete_sso_login(request, arrival)
 
 
 def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> HttpResponse:
@@ -209,7 +209,7 @@ def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> 
             request, tenant_id, target or "/", again=request.user.is_authenticated
         )
     except OAuth2Error:
-        return refusal(request, FAILED)
+        return login_error(request, FAILED)
     return redirect(url)
 
 

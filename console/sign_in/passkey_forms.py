@@ -67,7 +67,7 @@ class RenamePasskey(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no t
     name = forms.CharField(max_length=_MAX_NAME_CHARS)
 
 
-class _Checked:
+class _CheckedPasskeyForm:
     """Before a form of allauth's that takes an assertion."""
 
     answer: AuthenticationResponse
@@ -77,15 +77,15 @@ class _Checked:
         return super().clean_credential()  # type: ignore[misc]  # allauth's form comes after
 
 
-class SecondFactorByPasskey(_Checked, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
+class SecondFactorByPasskey(_CheckedPasskeyForm, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
     credential = _AnswerField()
 
 
-class ConfirmByPasskey(_Checked, ReauthenticateWebAuthnForm):  # type: ignore[misc]  # no types
+class ConfirmByPasskey(_CheckedPasskeyForm, ReauthenticateWebAuthnForm):  # type: ignore[misc]  # no types
     credential = _AnswerField()
 
 
-class SignInByPasskey(_Checked, LoginWebAuthnForm):  # type: ignore[misc]  # no types
+class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[misc]  # no types
     credential = _AnswerField()
 
     def clean_credential(self) -> Authenticator:

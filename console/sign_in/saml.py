@@ -23,18 +23,18 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 from onelogin.saml2.auth import OneLogin_Saml2_Auth
 
-from caret.foundation.concurrency.bulkhead import NoPlace, Places
+from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.ids import TenantId
 from console.password_hashing import BUSY
 from console.sign_in.saml_response import (
-    Asserted,
-    NotProven,
+    InvalidSamlResponse,
+    SamlAssertion,
     ServiceProvider,
     read_response,
     request_data,
     settings_for,
 )
-from console.sign_in.sso_login import Arrival, let_in, refusal, refuse
+from console.sign_in.sso_login import SsoLogin, complete_sso_login, login_error, refuse
 from tenants.base.redis_connection import connect
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
@@ -45,7 +45,7 @@ _TICKET_S: Final = 60
 _MAX_KEPT_BYTES: Final = 4096
 _SEEN_S: Final = 3600  # longer than a question is open: its answer is taken once even so
 # Verifying costs milliseconds of a core, asked for by anybody.
-_VERIFYING: Final = Places(max_each=4, max_all=16)
+_VERIFYING: Final = Bulkhead(max_each=4, max_all=16)
 _METADATA: Final = (
     '<?xml version="1.0"?>\n'
     '<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID={entity_id}>'
@@ -58,7 +58,7 @@ _METADATA: Final = (
 )
 
 
-def question_url(
+def authn_request_url(
     request: HttpRequest, provider: SamlProvider, target: str, *, again: bool = False
 ) -> str:
     """Where the tenant's people sign in; `again`: also who is signed in there. The session
@@ -88,10 +88,10 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
             encoded = request.POST.get("SAMLResponse", "")
             asserted = read_response(encoded, provider, _us(provider.tenant_id))
         ticket = _ticket_for(provider.tenant_id, asserted)
-    except NotProven as error:
+    except InvalidSamlResponse as error:
         return refuse(request, provider.tenant_id, error.reason, detail=error.detail)
-    except (NoPlace, redis.RedisError):
-        return refusal(request, BUSY, 503)
+    except (BulkheadFull, redis.RedisError):
+        return login_error(request, BUSY, 503)
     done = reverse("saml_done", args=[tenant_id])
     response = redirect(f"{done}?ticket={ticket}")
     response.status_code = 303  # a GET, for which browsers send the session's cookie
@@ -107,7 +107,7 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     try:
         asserted = _asserted_under(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
-        return refusal(request, BUSY, 503)
+        return login_error(request, BUSY, 503)
     is_answer = asserted is not None and (asserted.in_response_to, tenant) == (
         question.get("id"),
         question.get("tenant_id"),
@@ -119,7 +119,7 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         return _ask_anew(request, tenant, question.get("target", "/"))
     if time.time() - question["asked_at"] > _MAX_ANSWER_S:
         return refuse(request, tenant, "too_late")
-    arrival = Arrival(
+    arrival = SsoLogin(
         tenant_id=tenant,
         email=asserted.email,
         name=asserted.name,
@@ -127,7 +127,7 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         signed_in_at_s=asserted.signed_in_at_s,
         asked_again_at_s=question["asked_at"] if question["again"] else None,
     )
-    return let_in(request, arrival)
+    return complete_sso_login(request, arrival)
 
 
 def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
@@ -135,7 +135,9 @@ def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpRes
     provider = find_provider(tenant_id)
     if not isinstance(provider, SamlProvider):
         raise Http404
-    return redirect(question_url(request, provider, target, again=request.user.is_authenticated))
+    return redirect(
+        authn_request_url(request, provider, target, again=request.user.is_authenticated)
+    )
 
 
 @require_GET
@@ -154,23 +156,23 @@ def _us(tenant_id: TenantId) -> ServiceProvider:
     )
 
 
-def _ticket_for(tenant_id: TenantId, asserted: Asserted) -> str:
-    """Raises NotProven for what was seen before or is too long, redis.RedisError."""
+def _ticket_for(tenant_id: TenantId, asserted: SamlAssertion) -> str:
+    """Raises InvalidSamlResponse for what was seen before or is too long, redis.RedisError."""
     kept = msgspec.json.encode(asserted)
     if len(kept) > _MAX_KEPT_BYTES:
-        raise NotProven("too_long")
+        raise InvalidSamlResponse("too_long")
     seen = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
     if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
-        raise NotProven("replayed")
+        raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
     connect().set(_name(tenant_id, ticket), kept, ex=_TICKET_S)
     return ticket
 
 
-def _asserted_under(tenant_id: TenantId, ticket: str) -> Asserted | None:
+def _asserted_under(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
     """Once. Raises redis.RedisError."""
     kept = connect().getdel(_name(tenant_id, ticket))
-    return None if kept is None else msgspec.json.decode(kept, type=Asserted)
+    return None if kept is None else msgspec.json.decode(kept, type=SamlAssertion)
 
 
 def _name(tenant_id: TenantId, ticket: str) -> str:

@@ -57,7 +57,7 @@ _NAMES: Final = (
 )
 
 
-class NotProven(Exception):
+class InvalidSamlResponse(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         """`reason`: one of a fixed set, for the audit log. `detail`: may quote the answer, for the
         process log only."""
@@ -87,7 +87,7 @@ class ServiceProvider:
 
 
 @dataclass(frozen=True, slots=True)
-class Asserted:
+class SamlAssertion:
     assertion_id: str
     in_response_to: str
     email: str  # of whatever domain
@@ -95,23 +95,25 @@ class Asserted:
     signed_in_at_s: int  # since 1970, by the provider's clock; how long ago is for others to judge
 
 
-def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Asserted:
-    """`encoded`: base64, as posted. Raises NotProven."""
+def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
+    """`encoded`: base64, as posted. Raises InvalidSamlResponse."""
     try:
         return _read(encoded, provider, us)
     except OneLogin_Saml2_ValidationError as error:
-        raise NotProven(_LIBRARY_REASONS.get(error.code, "invalid"), str(error)) from error
+        raise InvalidSamlResponse(
+            _LIBRARY_REASONS.get(error.code, "invalid"), str(error)
+        ) from error
     except _MALFORMED as error:
-        raise NotProven("malformed", f"{type(error).__name__}: {error}") from error
+        raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
 
 
-def _read(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Asserted:
-    """Raises NotProven, OneLogin_Saml2_ValidationError, _MALFORMED."""
+def _read(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
+    """Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED."""
     assertion = _require_plain_form(_parsed(encoded))
     response = _verified(encoded, provider, us)
     in_response_to = _require_addressed(response, assertion, us)
     attributes = response.get_attributes()
-    return Asserted(
+    return SamlAssertion(
         assertion_id=str(assertion.get("ID")),
         in_response_to=in_response_to,
         email=_email(response.get_nameid_data(), attributes),
@@ -159,30 +161,30 @@ def request_data(us: ServiceProvider) -> dict[str, str]:
 
 
 def _parsed(encoded: str) -> Any:
-    """Raises NotProven."""
+    """Raises InvalidSamlResponse."""
     if len(encoded) > MAX_RESPONSE_CHARS:
-        raise NotProven("too_long")
+        raise InvalidSamlResponse("too_long")
     try:
         return Xml.to_etree(base64.b64decode("".join(encoded.split()), validate=True))
     except (SyntaxError, ValueError, binascii.Error) as error:  # SyntaxError: lxml's for no XML
-        raise NotProven("not_xml", str(error)) from error
+        raise InvalidSamlResponse("not_xml", str(error)) from error
 
 
 def _require_plain_form(document: Any) -> Any:
-    """The one assertion, whose signature is sound in form. Raises NotProven."""
+    """The one assertion, whose signature is sound in form. Raises InvalidSamlResponse."""
     ids = document.xpath("//@ID")
     if len(ids) != len(set(ids)):
-        raise NotProven("repeated_id")
+        raise InvalidSamlResponse("repeated_id")
     assertions = Xml.query(document, "//saml:Assertion")
     if len(assertions) != 1 or len(Xml.query(document, "/samlp:Response/saml:Assertion")) != 1:
-        raise NotProven("not_one_plain_assertion")
+        raise InvalidSamlResponse("not_one_plain_assertion")
     (assertion,) = assertions
     if len(Xml.query(document, "/samlp:Response/saml:Assertion/ds:Signature")) != 1:
-        raise NotProven("assertion_not_signed")
+        raise InvalidSamlResponse("assertion_not_signed")
     if Xml.query(document, "//xenc:*"):
-        raise NotProven("encrypted")
+        raise InvalidSamlResponse("encrypted")
     if not all(map(_is_plain, Xml.query(document, "//ds:Signature"))):
-        raise NotProven("signature_form")
+        raise InvalidSamlResponse("signature_form")
     return assertion
 
 
@@ -206,7 +208,10 @@ def _algorithms(signature: Any, path: str) -> list[str]:
 
 
 def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
-    """python3-saml's response. Raises NotProven, OneLogin_Saml2_ValidationError, _MALFORMED."""
+    """Return python3-saml's response, verified.
+
+    Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED.
+    """
     settings = OneLogin_Saml2_Settings(settings_for(provider, us))
     response = OneLogin_Saml2_Response(settings, encoded)
     try:
@@ -214,22 +219,22 @@ def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
     except OneLogin_Saml2_ValidationError:
         raise
     except Exception as error:  # it raises the bare class for malformed times
-        raise NotProven("malformed", f"{type(error).__name__}: {error}") from error
+        raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
     return response
 
 
 def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> str:
-    """To us alone, in answer to a question, whose id is returned. Raises NotProven."""
+    """To us alone, in answer to a question, whose id is returned. Raises InvalidSamlResponse."""
     question = str(response.document.get("InResponseTo") or "")
     if not question:
-        raise NotProven("unsolicited")
+        raise InvalidSamlResponse("unsolicited")
     if response.document.get("Destination") != us.acs_url:
-        raise NotProven("wrong_destination")
+        raise InvalidSamlResponse("wrong_destination")
     restrictions = Xml.query(assertion, "./saml:Conditions/saml:AudienceRestriction")
     if len(restrictions) != 1 or us.entity_id not in response.get_audiences():
-        raise NotProven("wrong_audience")
+        raise InvalidSamlResponse("wrong_audience")
     if not Xml.query(assertion, "./saml:Conditions[@NotOnOrAfter]"):
-        raise NotProven("no_expiry")
+        raise InvalidSamlResponse("no_expiry")
     data = (
         f"./saml:Subject/saml:SubjectConfirmation[@Method='{_BEARER}']/saml:SubjectConfirmationData"
     )
@@ -237,30 +242,30 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
     signed = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmed]
     ends = [node.get("NotOnOrAfter") for node in confirmed]
     if signed != [(question, us.acs_url)] or not all(ends):
-        raise NotProven("wrong_subjectconfirmation")
+        raise InvalidSamlResponse("wrong_subjectconfirmation")
     return question
 
 
 def _signed_in_at_s(assertion: Any) -> int:
-    """Raises NotProven."""
+    """Raises InvalidSamlResponse."""
     instants = [node.get("AuthnInstant") for node in Xml.query(assertion, "./saml:AuthnStatement")]
     if len(instants) != 1 or instants[0] is None:
-        raise NotProven("no_sign_in_time")
+        raise InvalidSamlResponse("no_sign_in_time")
     try:
         at = datetime.fromisoformat(instants[0])
     except ValueError as error:
-        raise NotProven("no_sign_in_time") from error
+        raise InvalidSamlResponse("no_sign_in_time") from error
     # SAML core, 1.3.3: times have no zone, or UTC's.
     return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
 
 
 def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
-    """Raises NotProven."""
+    """Raises InvalidSamlResponse."""
     told = _first(attributes, _EMAILS)
     if told is None and name_id.get("Format") == _EMAIL_FORMAT:
         told = name_id["Value"]
     if not told:
-        raise NotProven("no_email")
+        raise InvalidSamlResponse("no_email")
     return str(told)
 
 

@@ -24,7 +24,7 @@ def provider_of(request: HttpRequest) -> TenantId | None:
     return None if tenant_id is None else TenantId(tenant_id)
 
 
-def note_provider(
+def set_session_provider(
     request: HttpRequest, tenant_id: TenantId | None, signed_in_at_s: int | None
 ) -> None:
     """`signed_in_at_s`: as in `Arrival`."""
@@ -41,7 +41,7 @@ def signed_in_at_s(request: HttpRequest) -> int:
     return int(request.session.get(_BY_PROVIDER_AT, 0))
 
 
-def begun_by_password(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def password_session_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """For pages on what opens the account everywhere: no provider's matter."""
 
     @wraps(view)

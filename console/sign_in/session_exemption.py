@@ -7,15 +7,15 @@ from typing import Final
 from django.http import HttpRequest
 
 from caret.foundation.ids import TenantId
-from tenants.identity.domains.queries import holder_of
+from tenants.identity.domains.queries import find_owning_tenant
 
 _MENDING_S: Final = 3600
 
 
 @contextmanager
-def spared_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
+def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
     """Its key. Where the change would have ended the session, it goes on for an hour."""
-    before = holder_of(email)
+    before = find_owning_tenant(email)
     yield request.session.session_key
-    if tenant_id in (before, holder_of(email)):
+    if tenant_id in (before, find_owning_tenant(email)):
         request.session.set_expiry(_MENDING_S)

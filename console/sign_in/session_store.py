@@ -18,7 +18,7 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
 
-from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.identity.members.access_changes import announce
 
@@ -67,7 +67,7 @@ class SessionStore(db.SessionStore):
         """Return nothing for what another key has sealed, or none: the session has ended."""
         try:
             text = unseal(_sealing_key(), b64decode(session_data), bound_to=self._bound_to())
-        except (SealBroken, ValueError):
+        except (DecryptionFailed, ValueError):
             return {}
         remembered: dict[str, Any] = self.serializer().loads(text)
         return remembered

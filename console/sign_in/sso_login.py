@@ -22,10 +22,10 @@ from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
 from console.current_member import client_address
-from console.error_messages import told
+from console.error_messages import translate_error
 from console.sign_in.account_adapter import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from tenants.base.errors import Forbidden
-from tenants.identity.sso.operations import admit
+from tenants.identity.sso.operations import provision_user
 from tenants.identity.sso.refused_sign_ins import record_refused_sign_in
 
 logger = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ FAILED: Final = gettext_noop(
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class SsoLogin:
     """Whom a tenant's identity provider has let in."""
 
     tenant_id: TenantId
@@ -56,16 +56,18 @@ class Arrival:
     asked_again_at_s: int | None
 
 
-def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
+def complete_sso_login(request: HttpRequest, arrival: SsoLogin) -> HttpResponse:
     try:
-        user_id = admit(
+        user_id = provision_user(
             tenant_id=arrival.tenant_id,
             email=arrival.email,
             name=arrival.name,
             now=timezone.now(),
         )
     except Forbidden as error:
-        return refuse(request, arrival.tenant_id, "address_not_allowed", message=told(error))
+        return refuse(
+            request, arrival.tenant_id, "address_not_allowed", message=translate_error(error)
+        )
     if arrival.asked_again_at_s is not None:
         reason = _why_not_confirmed(request, arrival, arrival.asked_again_at_s, user_id)
         if reason is not None:
@@ -84,7 +86,7 @@ def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
 
 
 def _why_not_confirmed(
-    request: HttpRequest, arrival: Arrival, asked_at_s: int, user_id: UserId
+    request: HttpRequest, arrival: SsoLogin, asked_at_s: int, user_id: UserId
 ) -> str | None:
     """Of _NOT_CONFIRMED. None: he has shown who he is."""
     if str(request.user.pk) != str(user_id):
@@ -94,7 +96,7 @@ def _why_not_confirmed(
     return None
 
 
-def _asked_once_more(request: HttpRequest, arrival: Arrival, reason: str) -> HttpResponse:
+def _asked_once_more(request: HttpRequest, arrival: SsoLogin, reason: str) -> HttpResponse:
     _note_refusal(request, arrival.tenant_id, reason)
     messages.error(request, _NOT_CONFIRMED[reason])
     again = reverse("console:sign-in-again")
@@ -112,7 +114,7 @@ def refuse(
     """Refuse what the tenant's identity provider answers. `reason`: one of a fixed set, for the
     audit log; `detail`: may quote the answer, for the process log only."""
     _note_refusal(request, tenant_id, reason, detail)
-    return refusal(request, message)
+    return login_error(request, message)
 
 
 def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = "") -> None:
@@ -127,6 +129,6 @@ def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail
         logger.warning("sign_in.refusal_not_audited", tenant_id=tenant_id)
 
 
-def refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
+def login_error(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
     context = {"message": gettext(message), "next": "/", "email": ""}
     return render(request, "console/sign_in.html", context, status=status)

@@ -6,14 +6,14 @@ from django.urls import URLPattern, path
 
 from console.sign_in import mfa_views, saml
 from console.sign_in.oidc import callback
-from console.sign_in.session import begun_by_password
+from console.sign_in.session import password_session_required
 from console.views import sign_in
 
 # What opens the account everywhere is no provider's matter.
 _OWN = {
     "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
     "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),
-    "confirm/passkey": (mfa_views.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
+    "confirm/passkey": (mfa_views.reauthenticate_by_passkey, "mfa_reauthenticate_webauthn"),
     "second-factor": (mfa_views.index, "mfa_index"),
     "second-factor/app": (mfa_views.set_up_app, "mfa_activate_totp"),
     "second-factor/app/remove": (mfa_views.remove_app, "mfa_deactivate_totp"),
@@ -21,7 +21,7 @@ _OWN = {
     "passkeys/<int:pk>": (mfa_views.rename_passkey, "mfa_edit_webauthn"),
     "passkeys/<int:pk>/remove": (mfa_views.remove_passkey, "mfa_remove_webauthn"),
     "recovery-codes": (view_recovery_codes, "mfa_view_recovery_codes"),
-    "recovery-codes/new": (mfa_views.make_recovery_codes, "mfa_generate_recovery_codes"),
+    "recovery-codes/new": (mfa_views.generate_recovery_codes, "mfa_generate_recovery_codes"),
     "recovery-codes/file": (download_recovery_codes, "mfa_download_recovery_codes"),
 }
 
@@ -35,7 +35,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in/saml/<uuid:tenant_id>/metadata", saml.metadata, name="saml_metadata"),
     path("account/sessions", list_usersessions, name="usersessions_list"),
     *(
-        path(f"account/{address}", begun_by_password(view), name=name)
+        path(f"account/{address}", password_session_required(view), name=name)
         for address, (view, name) in _OWN.items()
     ),
 ]

@@ -7,19 +7,19 @@ from django.utils.translation import gettext
 
 from console.usage_filters.number_format import number
 from console.usage_filters.request_labels import STAGES
-from tenants.usage.requests.finding import Amount, Verdict
+from tenants.usage.requests.finding import Finding, Quantity
 
 register: Final = template.Library()
 
 
 @register.filter
-def told(verdict: Verdict) -> str:
+def translate_finding(verdict: Finding) -> str:
     values = {name: _told(name, value) for name, value in verdict.values.items()}
     return gettext(verdict.wording).format(**values)
 
 
-def _told(name: str, value: Amount | str) -> str:
-    if isinstance(value, Amount):
+def _told(name: str, value: Quantity | str) -> str:
+    if isinstance(value, Quantity):
         return number(value.value, value.digits)
     if name == "stage":
         return gettext("“%(name)s”") % {"name": STAGES.get(value, value)}

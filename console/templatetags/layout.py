@@ -3,20 +3,20 @@
 from django import template
 from django.http import HttpRequest
 
-from console.current_member import Member
-from console.layout.navigation import Group, Link, groups, own_links
+from console.current_member import CurrentMember
+from console.layout.navigation import NavigationGroup, NavigationLink, groups, own_links
 from console.layout.preferences import Preferences, preferences_of
 
 register = template.Library()
 
 
 @register.simple_tag
-def navigation(request: HttpRequest, member: Member) -> list[Group]:
+def navigation(request: HttpRequest, member: CurrentMember) -> list[NavigationGroup]:
     return groups(request, member.actor)
 
 
 @register.simple_tag
-def own_navigation(request: HttpRequest, member: Member) -> list[Link]:
+def own_navigation(request: HttpRequest, member: CurrentMember) -> list[NavigationLink]:
     return own_links(request, member.actor)
 
 

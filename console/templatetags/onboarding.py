@@ -4,13 +4,13 @@ Whoever has done all steps, or put them away, has it in a cookie."""
 from django import template
 from django.http import HttpRequest
 
-from console.current_member import Member
-from console.views.onboarding.detail import is_put_away
+from console.current_member import CurrentMember
+from console.views.onboarding.detail import is_dismissed
 from tenants.base.permissions import Permission
 
 register = template.Library()
 
 
 @register.simple_tag
-def shows_first_steps(request: HttpRequest, member: Member) -> bool:
-    return member.actor.may(Permission.USE_PLAYGROUND) and not is_put_away(request)
+def shows_first_steps(request: HttpRequest, member: CurrentMember) -> bool:
+    return member.actor.may(Permission.USE_PLAYGROUND) and not is_dismissed(request)

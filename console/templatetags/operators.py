@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.operator_admin.static_files import url_of
 from console.usage_filters.number_format import share
-from tenants.fleet.pools.pool_status import RefusedReplica
+from tenants.fleet.pools.pool_status import RejectedReplica
 
 register = template.Library()
 UNKNOWN: Final = "–"
@@ -69,7 +69,7 @@ def unlocalized(value: float) -> str:
 
 
 @register.filter
-def why_refused(refused: RefusedReplica) -> str:
+def why_refused(refused: RejectedReplica) -> str:
     words = _WHY_REFUSED.get(refused.reason)
     if words is None:  # a newer gateway's
         return refused.reason

@@ -7,10 +7,10 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext
 
-from console.usage_filters.filter_form import Question
+from console.usage_filters.filter_form import UsageFilters
 
 
-class Counted(Protocol):
+class CompleteFigures(Protocol):
     @property
     def complete_until(self) -> datetime | None:
         """None: nothing was counted yet."""
@@ -20,7 +20,7 @@ class Counted(Protocol):
         """Groups of fewer are not shown; 1: it is one's own."""
 
 
-def notes_of_figures(question: Question, found: Counted) -> list[str]:
+def notes_of_figures(question: UsageFilters, found: CompleteFigures) -> list[str]:
     """A file's hours have their zone, its days have none."""
     notes = [_complete(found.complete_until)]
     if not question.is_hourly:

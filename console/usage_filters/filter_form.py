@@ -18,8 +18,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.usage_filters.display_names import named
-from tenants.usage.reports.filters import COLUMNS, Only
-from tenants.usage.reports.queries import MAX_DAYS, Asked, GroupBy
+from tenants.usage.reports.filters import COLUMNS, ReportFilter
+from tenants.usage.reports.queries import MAX_DAYS, GroupBy, ReportQuery
 
 HOURS: Final = "24h"
 CUSTOM: Final = "custom"
@@ -43,7 +43,7 @@ _LABELS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class AskedForm(forms.Form):
+class UsageFilterForm(forms.Form):
     range = forms.ChoiceField(choices=list(RANGES.items()), required=False)
     start = forms.DateField(
         label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
@@ -75,17 +75,17 @@ class AskedForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class UsageFilterOption:
     value: str
     title: str
     is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class UsageFilter:
     name: str
     title: str
-    choices: list[Choice]
+    choices: list[UsageFilterOption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class RangeLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UsageFilters:
     """What the address says, understood."""
 
-    form: AskedForm
-    asked: Asked
+    form: UsageFilterForm
+    asked: ReportQuery
     range: str
     parameters: Mapping[str, str]  # of the address, those that say something
 
@@ -141,25 +141,27 @@ class Question:
         said = {name: text for name, text in self.parameters.items() if name not in _LABELS}
         return f"?{urlencode(said)}"
 
-    def filters(self, choices: Mapping[str, list[str]], teams: Mapping[str, str]) -> list[Filter]:
+    def filters(
+        self, choices: Mapping[str, list[str]], teams: Mapping[str, str]
+    ) -> list[UsageFilter]:
         found = [
-            Filter(name, str(_LABELS[name]), self._choices(name, choices.get(name, [])))
+            UsageFilter(name, str(_LABELS[name]), self._choices(name, choices.get(name, [])))
             for name in COLUMNS
         ]
         if teams:
             options = [
-                Choice(team_id, name, team_id == self.parameters.get("team"))
+                UsageFilterOption(team_id, name, team_id == self.parameters.get("team"))
                 for team_id, name in teams.items()
             ]
-            found.append(Filter("team", str(_LABELS["team"]), options))
+            found.append(UsageFilter("team", str(_LABELS["team"]), options))
         return [each for each in found if each.choices]
 
-    def _choices(self, name: str, values: list[str]) -> list[Choice]:
+    def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
         said = self.parameters.get(name)
         known = [(value or UNKNOWN, named(name, value) or str(_("not known"))) for value in values]
         if said and said not in {value for value, _title in known}:
             known.append((said, named(name, said)))
-        return [Choice(value, title, value == said) for value, title in known]
+        return [UsageFilterOption(value, title, value == said) for value, title in known]
 
     def narrowed(self, **values: str) -> str:
         return self._with(**{name: value or UNKNOWN for name, value in values.items()})
@@ -168,9 +170,9 @@ class Question:
         return urlencode({**self.parameters, **changes})
 
 
-def read_question(request: HttpRequest, *, now: datetime) -> Question:
+def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     """A question that is no good is one about the last days; its form says what is wrong."""
-    form = AskedForm(request.GET)
+    form = UsageFilterForm(request.GET)
     is_good = form.is_valid()
     said = form.cleaned_data if is_good else {}
     chosen = said.get("range") or _DEFAULT
@@ -179,15 +181,15 @@ def read_question(request: HttpRequest, *, now: datetime) -> Question:
         for name in form.fields
         if (text := request.GET.get(name, "").strip()) and is_good
     }
-    return Question(form, _asked(said, chosen, now), chosen, {"range": chosen} | parameters)
+    return UsageFilters(form, _asked(said, chosen, now), chosen, {"range": chosen} | parameters)
 
 
-def by(question: Question, group_by: GroupBy | None) -> Asked:
+def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
     asked = question.asked
-    return Asked(asked.start, asked.end, group_by, asked.only, asked.hours_until)
+    return ReportQuery(asked.start, asked.end, group_by, asked.only, asked.hours_until)
 
 
-def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> Asked:
+def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
     today = now.astimezone(UTC).date()
     tomorrow = today + timedelta(days=1)
     start = tomorrow - timedelta(days=_DAYS.get(chosen, _DAYS[_DEFAULT]))
@@ -196,11 +198,11 @@ def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> Asked:
         end = said["end"] + timedelta(days=1) if said.get("end") else tomorrow
         start = said.get("start") or min(start, end - timedelta(days=1))
     if chosen == HOURS:
-        return Asked(today, tomorrow, only=_only(said), hours_until=now)
-    return Asked(start, end, only=_only(said))
+        return ReportQuery(today, tomorrow, only=_only(said), hours_until=now)
+    return ReportQuery(start, end, only=_only(said))
 
 
-def _only(said: Mapping[str, Any]) -> Only:
+def _only(said: Mapping[str, Any]) -> ReportFilter:
     values = {name: said.get(name) or None for name in COLUMNS}
     known = {name: "" if value == UNKNOWN else value for name, value in values.items()}
-    return Only(**known, team_id=said.get("team"))
+    return ReportFilter(**known, team_id=said.get("team"))

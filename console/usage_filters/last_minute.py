@@ -7,12 +7,12 @@ from django.utils.formats import date_format
 
 from console.usage_filters.number_format import count, milliseconds, share
 from tenants.security.authorization.actor import Actor
-from tenants.usage.requests.last_minute import Minute, sees_accepted
+from tenants.usage.requests.last_minute import LastMinute, sees_accepted
 
 _NONE = "–"
 
 
-class Said(TypedDict, total=False):
+class LastMinuteText(TypedDict, total=False):
     requests: str
     p50: str
     p99: str
@@ -21,9 +21,9 @@ class Said(TypedDict, total=False):
     at: str
 
 
-def said(minute: Minute, actor: Actor) -> Said:
+def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
     told, cached = minute.told_prompt_tokens, minute.cached_tokens
-    values = Said(
+    values = LastMinuteText(
         requests=count(minute.requests),
         p50=_ms(minute.first_token_p50_ms),
         p99=_ms(minute.first_token_p99_ms),

@@ -13,7 +13,7 @@ _NOTEWORTHY: Final = 0.0005  # less than what is shown is no change
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """Since the period before."""
 
     text: str
@@ -69,17 +69,17 @@ def one_decimal(value: float) -> str:
 
 def change(
     now: float | None, before: float | None, *, is_share: bool = False, better: str = ""
-) -> Change | None:
+) -> FigureChange | None:
     """`better`: "more" or "less" is; "": neither. Of shares in percentage points. None: there is
     nothing to compare with."""
     if now is None or before is None or (not is_share and not before):
         return None
     difference = now - before if is_share else now / before - 1
     if abs(difference) < _NOTEWORTHY:
-        return Change(gettext("unchanged"), "same", "")
+        return FigureChange(gettext("unchanged"), "same", "")
     amount = number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
     written = f"{amount} {gettext('points')}" if is_share else percent(amount)
     is_better = (difference > 0) == (better == "more")
     tone = "" if not better else ("good" if is_better else "bad")
-    return Change(f"{sign}{written}", "rise" if difference > 0 else "fall", tone)
+    return FigureChange(f"{sign}{written}", "rise" if difference > 0 else "fall", tone)

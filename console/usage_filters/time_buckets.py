@@ -7,19 +7,19 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from console.charts.chart import Time, Value
-from console.usage_filters.filter_form import Question
-from tenants.usage.reports.counters import Counts
-from tenants.usage.reports.queries import Row, time_key
+from console.usage_filters.filter_form import UsageFilters
+from tenants.usage.reports.counters import UsageCounters
+from tenants.usage.reports.queries import ReportRow, time_key
 
 
-def moments(question: Question) -> list[datetime]:
+def moments(question: UsageFilters) -> list[datetime]:
     asked = question.asked
     step = timedelta(hours=1) if question.is_hourly else timedelta(days=1)
     num = (asked.ends_at - asked.begins_at) // step
     return [asked.begins_at + step * place for place in range(num)]
 
 
-def times(question: Question) -> list[Time]:
+def times(question: UsageFilters) -> list[Time]:
     """Hours as the reader's clock has them, days as in UTC."""
     if question.is_hourly:
         local = map(timezone.localtime, moments(question))
@@ -27,17 +27,19 @@ def times(question: Question) -> list[Time]:
     return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days(question)]
 
 
-def values(question: Question, rows: Iterable[Row], of: Callable[[Counts], Value]) -> list[Value]:
+def values(
+    question: UsageFilters, rows: Iterable[ReportRow], of: Callable[[UsageCounters], Value]
+) -> list[Value]:
     """None where it is suppressed; what is not there is nothing."""
     by_key = {row.key: row.counts for row in rows}
-    nothing = Counts()
+    nothing = UsageCounters()
     found = (by_key.get(time_key(question.asked, at), nothing) for at in moments(question))
     return [None if counts is None else of(counts) for counts in found]
 
 
-def num_hidden(rows: Iterable[Row]) -> int:
+def num_hidden(rows: Iterable[ReportRow]) -> int:
     return sum(row.suppression is not None for row in rows)
 
 
-def _days(question: Question) -> list[date]:
+def _days(question: UsageFilters) -> list[date]:
     return [at.astimezone(UTC).date() for at in moments(question)]

@@ -18,14 +18,19 @@ from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
-from console.current_member import choose_tenant, client_address
-from console.error_messages import told
-from console.password_hashing import BUSY, Busy, check_password, checking_place
+from console.current_member import client_address, set_session_tenant
+from console.error_messages import translate_error
+from console.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
 from console.sign_in.devices import remember_place
 from console.sign_in.session import provider_of
-from console.throttling import Throttled, count_request_of_network
-from tenants.base.errors import Forbidden, Refused
-from tenants.identity.invitations.operations import Guest, Invited, accept_invitation, peek
+from console.throttling import AttemptThrottled, count_request_of_network
+from tenants.base.errors import DomainError, Forbidden
+from tenants.identity.invitations.operations import (
+    InvitationBearer,
+    OpenInvitation,
+    accept_invitation,
+    find_open_invitation,
+)
 from tenants.identity.members.operations import create_user
 from tenants.identity.members.queries import find_user
 from tenants.identity.sso.queries import provider_for
@@ -42,11 +47,11 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
         throttled = count_request_of_network(address=client_address(request), what="invitation")
         if throttled is not None:
             return _throttled(request, throttled)
-        peek(text=token, now=timezone.now())
+        find_open_invitation(text=token, now=timezone.now())
     except RedisError:
         return _page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
-    except Refused as error:
-        return _page(request, {"refusal": told(error)}, 404)
+    except DomainError as error:
+        return _page(request, {"refusal": translate_error(error)}, 404)
     request.session[_SESSION_TOKEN] = token
     return redirect("console:invitation")
 
@@ -55,9 +60,9 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 def invitation(request: HttpRequest) -> HttpResponse:
     token = request.session.get(_SESSION_TOKEN, "")
     try:
-        invited = peek(text=token, now=timezone.now())
-    except Refused as error:
-        return _page(request, {"refusal": told(error)}, 404)
+        invited = find_open_invitation(text=token, now=timezone.now())
+    except DomainError as error:
+        return _page(request, {"refusal": translate_error(error)}, 404)
     context = {
         "email": invited.email,
         "tenant_name": invited.tenant_name,
@@ -67,13 +72,13 @@ def invitation(request: HttpRequest) -> HttpResponse:
         return _page(request, context)
     try:
         return _joined(request, token, invited)
-    except Refused as error:
-        return _page(request, context | {"message": told(error)}, 400)
-    except Busy:
+    except DomainError as error:
+        return _page(request, context | {"message": translate_error(error)}, 400)
+    except TooManyHashes:
         return _page(request, context | {"message": gettext(BUSY)}, 503)
 
 
-def _stage(request: HttpRequest, invited: Invited) -> str:
+def _stage(request: HttpRequest, invited: OpenInvitation) -> str:
     if request.user.is_authenticated:
         if request.user.get_username() != invited.email:
             return "other"
@@ -84,11 +89,11 @@ def _stage(request: HttpRequest, invited: Invited) -> str:
     return "register" if is_new else "sign-in"
 
 
-def _may_open(request: HttpRequest, invited: Invited) -> bool:
+def _may_open(request: HttpRequest, invited: OpenInvitation) -> bool:
     return provider_of(request) in (None, invited.tenant_id)
 
 
-def _joined(request: HttpRequest, token: str, invited: Invited) -> HttpResponse:
+def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpResponse:
     """Raises Refused, Busy."""
     if not _may_open(request, invited):
         raise Forbidden("Your identity provider opens its own tenant only.")
@@ -100,7 +105,7 @@ def _joined(request: HttpRequest, token: str, invited: Invited) -> HttpResponse:
     else:
         tenant_id = _registered(request, token, invited.email)
     del request.session[_SESSION_TOKEN]
-    choose_tenant(request, tenant_id)
+    set_session_tenant(request, tenant_id)
     messages.success(request, gettext("Welcome. You are a member now."))
     response = redirect("console:overview")
     remember_place(request, response, invited.email)
@@ -112,7 +117,7 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
     if provider_for(email) is not None:
         raise Forbidden("Sign in by your identity provider first.")
     password = request.POST.get("password", "")
-    with checking_place(), transaction.atomic():
+    with hashing_slot(), transaction.atomic():
         user_id = create_user(
             email=email,
             name=request.POST.get("name", "").strip()[:MAX_NAME_CHARS],
@@ -128,14 +133,16 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
     return tenant_id
 
 
-def _throttled(request: HttpRequest, throttled: Throttled) -> HttpResponse:
+def _throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
     response = _page(request, {"refusal": throttled.message}, 429)
     response["Retry-After"] = str(throttled.wait_s)
     return response
 
 
-def _guest(request: HttpRequest, user_id: UserId) -> Guest:
-    return Guest(user_id=user_id, address=client_address(request), request_id=str(uuid4()))
+def _guest(request: HttpRequest, user_id: UserId) -> InvitationBearer:
+    return InvitationBearer(
+        user_id=user_id, address=client_address(request), request_id=str(uuid4())
+    )
 
 
 def _page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:

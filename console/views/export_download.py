@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from caret.foundation.ids import TenantId
-from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
+from console.api.problems import Problem, ProblemRaised, build_problem, problem_response
 from console.api.rate_limit import take_request
 from console.current_member import client_address
 from tenants.base.errors import NotFound
@@ -32,11 +32,11 @@ _BUSY: Final = Problem(
 )
 
 
-class _TooSlow(Exception):
+class _ClientTooSlow(Exception):
     """The client gets less than was promised, and sees it by the length."""
 
 
-class _Running:
+class _RunningDownloads:
     """How many downloads of each tenant are on their way."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Running:
                 del self._counts[tenant_id]
 
 
-running: Final = _Running()
+running: Final = _RunningDownloads()
 
 
 @require_GET
@@ -65,7 +65,7 @@ def export_file(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         return _begin(request, token)
     except NotFound as error:
-        return _refusal(problem_of(error))
+        return _refusal(build_problem(error))
     except ProblemRaised as error:
         return _refusal(error.problem)
 
@@ -103,7 +103,7 @@ def _refusal(problem: Problem) -> HttpResponseBase:
     return response
 
 
-class _Body:
+class _DownloadBody:
     """Django closes it with the response, also when the client has left before the first piece."""
 
     def __init__(self, found: Download) -> None:
@@ -121,7 +121,7 @@ class _Body:
         """Leaves no connection behind: the next piece may be asked for in minutes. None: it was the
         last. Raises _TooSlow."""
         if monotonic() > self._over_at_s:
-            raise _TooSlow
+            raise _ClientTooSlow
         try:
             return next(self._pieces, None)
         finally:
@@ -129,13 +129,13 @@ class _Body:
                 connection.close()
 
 
-class _SyncBody(_Body):
+class _SyncBody(_DownloadBody):
     def __iter__(self) -> Iterator[bytes]:
         while (piece := self._next()) is not None:
             yield piece
 
 
-class _AsyncBody(_Body):
+class _AsyncBody(_DownloadBody):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             while (piece := await sync_to_async(self._next)()) is not None:

@@ -19,16 +19,16 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.permission_required import permission_required
 from console.middleware import policy_with
 from console.playground_texts import COLUMNS, TEXTS
 from console.throttling import WINDOW_S, take_start_of_playground
-from tenants.base.errors import Refused
+from tenants.base.errors import DomainError
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey
-from tenants.identity.api_keys.playground import end_playground, start_playground
+from tenants.identity.api_keys.playground import create_playground_key, revoke_playground_key
 
 _STREAM: Final = "/v1/stream"
 _CURL: Final = """\
@@ -53,9 +53,9 @@ LANGUAGES: Final = {
 
 
 @require_GET
-@for_members
-@allowed(Permission.USE_PLAYGROUND)
-def playground(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.USE_PLAYGROUND)
+def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     nonce, url = secrets.token_urlsafe(16), stream_url(settings.GATEWAY_URL)
     context = {
         "member": member,
@@ -73,27 +73,27 @@ def playground(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@for_members
-@allowed(Permission.USE_PLAYGROUND)
-def start(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.USE_PLAYGROUND)
+def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Each start makes a text and publishes a snapshot: a few a minute are enough for a person."""
     try:
         if not take_start_of_playground(user_id=str(member.actor.user_id)):
             return _refused(_("Too many starts. Wait a minute, then try again."), 429)
-        created = start_playground(actor=member.actor, now=timezone.now())
+        created = create_playground_key(actor=member.actor, now=timezone.now())
     except redis.RedisError:
         return _refused(_("This is not possible right now: Redis does not answer."), 503)
-    except Refused as error:
-        return _refused(told(error), 409)
+    except DomainError as error:
+        return _refused(translate_error(error), 409)
     return JsonResponse(_answer(created))
 
 
 @require_POST
-@for_members
-@allowed(Permission.USE_PLAYGROUND)
-def end(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.USE_PLAYGROUND)
+def end(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     issued_at = _moment(request.POST.get("issued_at", ""))
-    end_playground(actor=member.actor, issued_at=issued_at, now=timezone.now())
+    revoke_playground_key(actor=member.actor, issued_at=issued_at, now=timezone.now())
     return HttpResponse(status=204)
 
 

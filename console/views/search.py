@@ -9,13 +9,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.navigation import Link, all_links
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.navigation import NavigationLink, all_links
 from tenants.base.permissions import Permission
-from tenants.identity.api_keys.search import KeyOrder, WantedKeys, find_keys
-from tenants.identity.members.search import WantedMembers, find_members
-from tenants.identity.teams.search import WantedTeams, find_teams
+from tenants.identity.api_keys.search import KeyFilter, KeyOrder, find_keys
+from tenants.identity.members.search import MemberFilter, search_members
+from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
 _MAX_WORDS: Final = 8
@@ -24,7 +24,7 @@ _MAX_THINGS: Final = 5  # of each kind
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class SearchHit:
     icon: str
     title: str
     hint: str
@@ -32,35 +32,35 @@ class Thing:
 
 
 @require_GET
-@for_members
-def search(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     asked = request.GET.get("q", "")[:100]
     links = [link for link in all_links(request, member.actor) if _is_meant(link, asked)]
     context = {"asked": asked, "links": links, "things": _things(member.actor, asked.strip())}
-    return show(request, member, "console/search.html", context, part="console/_found.html")
+    return render_page(request, member, "console/search.html", context, part="console/_found.html")
 
 
-def _is_meant(link: Link, asked: str) -> bool:
+def _is_meant(link: NavigationLink, asked: str) -> bool:
     """Each word asked for begins one of the link's."""
     known = f"{link.title} {link.words}".casefold().split()
     words = asked.casefold().split()[:_MAX_WORDS]
     return all(any(name.startswith(word) for name in known) for word in words)
 
 
-def _things(actor: Actor, asked: str) -> list[Thing]:
+def _things(actor: Actor, asked: str) -> list[SearchHit]:
     """Those that the actor may see. Three queries at most."""
     if len(asked) < _MIN_CHARS:
         return []
     return [*_members(actor, asked), *_teams(actor, asked), *_keys(actor, asked)]
 
 
-def _keys(actor: Actor, asked: str) -> list[Thing]:
+def _keys(actor: Actor, asked: str) -> list[SearchHit]:
     if not (actor.may(Permission.READ_KEYS) or actor.may(Permission.READ_OWN_KEYS)):
         return []
-    wanted = WantedKeys(text=asked, order=KeyOrder.NAME, is_descending=False)
+    wanted = KeyFilter(text=asked, order=KeyOrder.NAME, is_descending=False)
     page = find_keys(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now())
     return [
-        Thing(
+        SearchHit(
             icon="keys",
             title=key.name,
             hint=f"cpk_{key.kind}_{key.lookup_id}",
@@ -70,13 +70,13 @@ def _keys(actor: Actor, asked: str) -> list[Thing]:
     ]
 
 
-def _members(actor: Actor, asked: str) -> list[Thing]:
+def _members(actor: Actor, asked: str) -> list[SearchHit]:
     if not actor.may(Permission.READ_MEMBERS):
         return []
-    wanted = WantedMembers(text=asked)
-    page = find_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
+    wanted = MemberFilter(text=asked)
+    page = search_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
     return [
-        Thing(
+        SearchHit(
             icon="members",
             title=row.name or row.email,
             hint=row.email,
@@ -86,12 +86,12 @@ def _members(actor: Actor, asked: str) -> list[Thing]:
     ]
 
 
-def _teams(actor: Actor, asked: str) -> list[Thing]:
+def _teams(actor: Actor, asked: str) -> list[SearchHit]:
     if not actor.may(Permission.READ_TEAMS):
         return []
-    page = find_teams(actor=actor, wanted=WantedTeams(text=asked), limit=_MAX_THINGS, cursor=None)
+    page = find_teams(actor=actor, wanted=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None)
     return [
-        Thing(
+        SearchHit(
             icon="teams",
             title=team.name,
             hint="",

@@ -14,18 +14,23 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
-from caret.foundation.concurrency.bulkhead import NoPlace
+from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
-from console.current_member import Member, choose_tenant, client_address, for_members
+from console.current_member import (
+    CurrentMember,
+    client_address,
+    member_required,
+    set_session_tenant,
+)
 from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY, Busy, check_password
+from console.password_hashing import BUSY, TooManyHashes, check_password
 from console.sign_in.devices import attempt_at
 from console.sign_in.next_page import next_page
 from console.sign_in.oidc import authorization_url
-from console.sign_in.saml import question_url
+from console.sign_in.saml import authn_request_url
 from console.throttling import (
+    AttemptThrottled,
     Secret,
-    Throttled,
     count_attempt,
     count_request_of_network,
     forgive_attempt,
@@ -55,7 +60,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return _tried(request, target)
     except redis.RedisError:
         return sign_in_page(request, target, UNAVAILABLE, 503)
-    except Busy:
+    except TooManyHashes:
         return sign_in_page(request, target, BUSY, 503)
 
 
@@ -70,7 +75,7 @@ def _tried(request: HttpRequest, target: str) -> HttpResponse:
         return throttled_page(request, target, throttled)
     try:
         user = check_password(request, email=email, password=password)
-    except Busy:
+    except TooManyHashes:
         forgive_attempt(attempt)
         raise
     if user is None:
@@ -101,9 +106,9 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@for_members
-def switch_tenant(request: HttpRequest, member: Member) -> HttpResponse:
-    if not choose_tenant(request, TenantId(request.POST.get("tenant", ""))):
+@member_required
+def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if not set_session_tenant(request, TenantId(request.POST.get("tenant", ""))):
         raise Http404
     return redirect("console:overview")
 
@@ -116,7 +121,7 @@ def to_provider(
     try:
         with OUTWARD.taken(provider.tenant_id):
             url = _way_in(request, provider, target, again=again)
-    except NoPlace:
+    except BulkheadFull:
         return sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
         return sign_in_page(request, target, PROVIDER_SILENT, 503)
@@ -126,11 +131,11 @@ def to_provider(
 def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
     """Raises OAuth2Error."""
     if isinstance(provider, SamlProvider):
-        return question_url(request, provider, target, again=again)
+        return authn_request_url(request, provider, target, again=again)
     return authorization_url(request, provider.tenant_id, target, again=again)
 
 
-def throttled_page(request: HttpRequest, target: str, throttled: Throttled) -> HttpResponse:
+def throttled_page(request: HttpRequest, target: str, throttled: AttemptThrottled) -> HttpResponse:
     logger.warning(
         "sign_in.throttled", address=client_address(request), by_network=throttled.is_by_network
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerificationResult:
     kind: str  # of document
     facts: list[tuple[str, str]]
     why: str = ""  # it is not good; "": it is
@@ -16,7 +16,7 @@ class Verdict:
         return not self.why
 
 
-def facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
+def signed_fields(document: dict[str, Any]) -> list[tuple[str, str]]:
     """As they were signed: names and values are the document's own."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

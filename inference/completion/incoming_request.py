@@ -6,7 +6,7 @@ from caret.foundation.ids import RequestId, new_request_id
 
 
 @dataclass(frozen=True, slots=True)
-class DraftFile:
+class ContextFile:
     """Another file of the client's, as context."""
 
     path: str
@@ -15,7 +15,7 @@ class DraftFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One turn of a chat."""
 
     role: str  # system | user | assistant
@@ -23,7 +23,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnvalidatedRequest:
     """A completion as a client asks for it; `receive` decides whether it makes sense."""
 
     mode: str
@@ -31,22 +31,22 @@ class Draft:
     suffix: str = ""  # text after the cursor
     path: str = ""
     language: str = ""  # as editors name it; "": not said
-    files: tuple[DraftFile, ...] = ()
+    files: tuple[ContextFile, ...] = ()
     repository: str = ""
     max_tokens: int | None = None  # None: the mode's default
     stop: tuple[str, ...] = ()
     is_raw: bool = False  # `prefix` is a whole prompt, markers included
-    messages: tuple[Message, ...] = ()  # of a chat; prefix and suffix are empty then
+    messages: tuple[ChatMessage, ...] = ()  # of a chat; prefix and suffix are empty then
     trigger: str = "automatic"
     is_warm_up: bool = False  # only the prompt's stable part is wanted in the prefix cache
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class IncomingRequest:
     protocol: str  # "stream", "openai"
     key_text: str | None  # the API key as presented
     address: str | None  # of the client; None: it has none
-    draft: Draft
+    draft: UnvalidatedRequest
     received_s: float  # monotonic seconds
     occurred_at_ms: int  # Unix milliseconds
     trace_parent: str | None = None  # of the client's own trace, a W3C header as it came

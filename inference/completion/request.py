@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
-from inference.completion.incoming_request import DraftFile, Message
+from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.variant import Variant
 
 
@@ -18,12 +18,12 @@ class CompletionRequest:
     language: str  # lower case; "" when not said
     prefix: str
     suffix: str
-    files: tuple[DraftFile, ...]  # most recently edited first
+    files: tuple[ContextFile, ...]  # most recently edited first
     repository: str
     max_tokens: int
     stop: tuple[str, ...]
     is_raw: bool
-    messages: tuple[Message, ...] = ()  # of a chat, oldest first
+    messages: tuple[ChatMessage, ...] = ()  # of a chat, oldest first
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
 
@@ -64,7 +64,7 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedRequest:
     """A request that its tenant's policy allows and that holds a seat."""
 
     principal: Principal

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
-from inference.completion.incoming_request import Arrival
-from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.segment import Segment
 from inference.errors import CompletionError
 
 
-class _Assembled(Protocol):
+class _PromptT(Protocol):
     @property
     def token_ids(self) -> list[int]: ...
     @property
@@ -22,30 +22,30 @@ class _Assembled(Protocol):
     def segments(self) -> tuple[Segment, ...]: ...
 
 
-class _Asked(Protocol):
+class _RequestT(Protocol):
     @property
     def replica_name(self) -> str: ...
     @property
     def num_at_replica(self) -> int: ...
 
 
-Assembled = TypeVar("Assembled", bound=_Assembled)
-Asked = TypeVar("Asked", bound=_Asked)
+Assembled = TypeVar("Assembled", bound=_PromptT)
+Asked = TypeVar("Asked", bound=_RequestT)
 
 
 @dataclass(slots=True)
-class Account:
-    arrival: Arrival
+class RequestTrace:
+    arrival: IncomingRequest
     clock: Clock
     request: CompletionRequest | None = None
     principal: Principal | None = None  # None: not authenticated; such requests are not recorded
-    admitted: Admitted | None = None
+    admitted: AdmittedRequest | None = None
     pool: str = ""
     replica: str = ""
     prompt_tokens: int = 0
     cached_tokens: int | None = None  # None: the engine did not tell
     generated_tokens: int = 0
-    ending: Finish | None = None  # None: under way
+    ending: FinishReason | None = None  # None: under way
     error_code: str = ""
     cut_reason: str = ""  # why the filter ended or withheld it; "": it did not
     num_files: int = 0  # of the prompt's other files
@@ -80,7 +80,7 @@ class Account:
         self.authenticated_s = self.clock.monotonic_s()
         return principal
 
-    def admits(self, admitted: Admitted) -> None:
+    def admits(self, admitted: AdmittedRequest) -> None:
         self.admitted, self.pool = admitted, admitted.pool
         if admitted.principal.keeps_content:
             self.texts = []
@@ -98,7 +98,7 @@ class Account:
         self.routed_s = self.clock.monotonic_s()
         return asked
 
-    def moves_to(self, asked: _Asked) -> None:
+    def moves_to(self, asked: _RequestT) -> None:
         """The replica failed; another is asked, to go on where that one ended. Times go on."""
         self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
 
@@ -125,7 +125,7 @@ class Account:
             self.texts.append(text)
         self.num_sent_breaks += text.count("\n")
 
-    def finish(self, ending: Finish) -> None:
+    def finish(self, ending: FinishReason) -> None:
         """The first ending counts; what comes later is its echo."""
         if self.ending is None:
             self.ending = ending
@@ -135,7 +135,7 @@ class Account:
     def fail(self, error: CompletionError) -> None:
         if self.ending is None:
             self.error_code = error.code
-        self.finish(Finish.ERROR)
+        self.finish(FinishReason.ERROR)
 
     def ms_since_arrival(self, moment_s: float | None) -> float | None:
         if moment_s is None:

@@ -2,25 +2,28 @@
 
 from typing import Final, Protocol
 
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionError
 
 # A client that has not read for so long is treated as gone: its engine slot is worth more.
 MAX_SEND_S: Final = 5.0
 
 
-class Client(Protocol):
-    """All methods may wait for a slow reader, MAX_SEND_S at most, and may raise ClientGone."""
+class ResponseWriter(Protocol):
+    """The client's side of a completion.
+
+    All methods may wait up to MAX_SEND_S for a slow reader, and may raise ClientDisconnected.
+    """
 
     async def delta(self, text: str) -> None:
         """Text to show, never empty."""
 
-    async def done(self, account: Account) -> None:
+    async def done(self, account: RequestTrace) -> None:
         """The regular end; nothing follows."""
 
-    async def error(self, error: CompletionError, account: Account) -> None:
+    async def error(self, error: CompletionError, account: RequestTrace) -> None:
         """The irregular end, before or after the first delta; nothing follows."""
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client has left or reads nothing: there is nobody to tell."""

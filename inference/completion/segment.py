@@ -28,18 +28,18 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SegmentTokens:
     """A segment while its prompt is being laid out."""
 
     kind: SegmentKind
     token_ids: list[int]
 
 
-def joined(pieces: Iterable[Piece]) -> list[int]:
+def join_token_ids(pieces: Iterable[SegmentTokens]) -> list[int]:
     return list(chain.from_iterable(piece.token_ids for piece in pieces))
 
 
-def segments_of(pieces: Iterable[Piece]) -> tuple[Segment, ...]:
+def count_segments(pieces: Iterable[SegmentTokens]) -> tuple[Segment, ...]:
     """In the order of the prompt, without empty ones; neighbours of one kind are one."""
     segments: list[Segment] = []
     for piece in pieces:

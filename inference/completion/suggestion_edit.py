@@ -7,7 +7,7 @@ from caret.foundation.ids import RequestId
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class SuggestionEdit:
     request_id: RequestId  # of the completion
     event: OutcomeEvent
     after_ms: int  # since it was shown

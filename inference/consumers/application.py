@@ -15,18 +15,18 @@ from inference.consumers import (
     openai_completions,
 )
 from inference.consumers.base import Receive, Scope, SendMessage
-from inference.consumers.completions import Dialect, GenerationConsumer
+from inference.consumers.completions import CompletionConsumer, Dialect
 from inference.consumers.health import HealthConsumer
 from inference.consumers.http import HttpConsumer
 from inference.consumers.models_list import ModelsConsumer
-from inference.consumers.not_found import MissingConsumer
+from inference.consumers.not_found import NotFoundConsumer
 from inference.consumers.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
 from inference.consumers.tabby_events import (
     EventsConsumer,
     ServerSettingConsumer,
     TabbyHealthConsumer,
 )
-from inference.consumers.websocket import StreamConsumer
+from inference.consumers.websocket import WebSocketConsumer
 from inference.pipeline import DataPlane
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
@@ -92,11 +92,11 @@ class GatewayApplication:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
-        stream = StreamConsumer.as_asgi(
+        stream = WebSocketConsumer.as_asgi(
             plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
         )
         generating = {
-            path: GenerationConsumer.as_asgi(plane=plane, dialect=dialect)
+            path: CompletionConsumer.as_asgi(plane=plane, dialect=dialect)
             for path, dialect in DIALECTS.items()
         }
         looking_up = {path: made.as_asgi(plane=plane) for path, made in LOOKUPS.items()}
@@ -109,4 +109,4 @@ async def _deny(_scope: Scope, receive: Receive, send: SendMessage) -> None:
     await send({"type": "websocket.close"})
 
 
-_MISSING: Final[Asgi] = MissingConsumer.as_asgi()
+_MISSING: Final[Asgi] = NotFoundConsumer.as_asgi()

@@ -6,7 +6,7 @@ from typing import Any
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
 
-from inference.gateway.protocol.user_agent import editor_of
+from inference.gateway.protocol.user_agent import detect_editor
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
@@ -54,12 +54,12 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-def editor_named(scope: Scope) -> str:
+def read_editor(scope: Scope) -> str:
     """Return the editor that X-Caret-Editor names, else the one that the User-Agent names."""
-    return editor_of(header(scope, b"x-caret-editor"), header(scope, b"user-agent"))
+    return detect_editor(header(scope, b"x-caret-editor"), header(scope, b"user-agent"))
 
 
-def bearer_key(scope: Scope) -> str | None:
+def read_bearer_key(scope: Scope) -> str | None:
     """The API key of the Authorization header; never one in a URL."""
     scheme, _, credentials = (header(scope, b"authorization") or "").partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None
@@ -72,6 +72,6 @@ def client_address(scope: Scope) -> str | None:
     return str(client[0]) if client else None
 
 
-def presented_key(scope: Scope) -> str | None:
+def read_api_key(scope: Scope) -> str | None:
     """As bearer_key, or of the `api-key` header, by which clients made for Azure send it."""
-    return bearer_key(scope) or header(scope, b"api-key") or None
+    return read_bearer_key(scope) or header(scope, b"api-key") or None

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.web.connections import authenticate_connection
-from inference.completion.incoming_request import Arrival, Draft
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client
-from inference.consumers.base import Scope, client_address, editor_named, header, presented_key
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ResponseWriter
+from inference.consumers.base import Scope, client_address, header, read_api_key, read_editor
 from inference.consumers.http import HttpConsumer
-from inference.consumers.responses import Http
+from inference.consumers.responses import HttpExchange
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate
 from inference.gateway.receive import receive
@@ -29,23 +29,23 @@ MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedRequest:
     """A body that was understood: what it asks for, and how the answer is to look."""
 
     protocol: str  # in the numbers of the completion
-    draft: Draft
-    client: Callable[[Http, Arrival], Client]
+    draft: UnvalidatedRequest
+    client: Callable[[HttpExchange, IncomingRequest], ResponseWriter]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One protocol's words."""
 
-    understand: Callable[[bytes], Question]  # raises BadRequest
+    understand: Callable[[bytes], ParsedRequest]  # raises BadRequest
     error_body: Callable[[CompletionError], bytes]
 
 
-class GenerationConsumer(HttpConsumer):
+class CompletionConsumer(HttpConsumer):
     max_body_bytes = MAX_BODY_BYTES
     methods = (b"POST",)
 
@@ -58,7 +58,7 @@ class GenerationConsumer(HttpConsumer):
 
     def check(self) -> None:
         now_ms = self._plane.clock.now_ms()
-        key_text = presented_key(self.scope)
+        key_text = read_api_key(self.scope)
         address = client_address(self.scope)
         self._principal = authenticate(
             self._plane.authority, key_text, now_ms=now_ms, address=address
@@ -73,16 +73,16 @@ class GenerationConsumer(HttpConsumer):
 
     async def answer(self, body: bytes) -> None:
         question = self._dialect.understand(body)
-        arrival = Arrival(
+        arrival = IncomingRequest(
             protocol=question.protocol,
-            key_text=presented_key(self.scope),
+            key_text=read_api_key(self.scope),
             address=client_address(self.scope),
             draft=_located(question.draft, self.scope),
             received_s=self._received_s,
             body_read_s=self._plane.clock.monotonic_s(),
             occurred_at_ms=self._plane.clock.now_ms(),
             trace_parent=header(self.scope, b"traceparent"),
-            editor=editor_named(self.scope),
+            editor=read_editor(self.scope),
         )
         client = question.client(self, arrival)
         with self._ending_with_key():
@@ -91,28 +91,28 @@ class GenerationConsumer(HttpConsumer):
             else:
                 await serve(self._plane, arrival, client)
 
-    async def _warm_up(self, arrival: Arrival, client: Client) -> None:
+    async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
         """Nobody waits for it: it is answered at once, by nothing. Raises BadRequest."""
         receive(arrival)
         if not arrival.draft.is_raw:  # there is text, of which a part may stay put
             self._plane.warmer.opens(self._principal.snapshot.tenant_id, arrival)
-        await client.done(Account(arrival=arrival, clock=self._plane.clock))
+        await client.done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
     def error_body(self, error: CompletionError) -> bytes:
         return self._dialect.error_body(error)
 
-    def suggested(self, account: Account, text: str) -> None:
+    def suggested(self, account: RequestTrace, text: str) -> None:
         self._plane.suggestions.remember(self._principal, account.arrival.request_id, text)
 
     def _ending_with_key(self) -> AbstractContextManager[None]:
         """A key that is revoked ends its completion; the client gets what there is, and an end."""
         task = asyncio.current_task()
         assert task is not None, "consumers answer in a task of their own"
-        end = partial(task.cancel, Finish.CANCELLED.value)
+        end = partial(task.cancel, FinishReason.CANCELLED.value)
         return self._plane.authority.watching(self._principal.credential.key_id, end)
 
 
-def _located(draft: Draft, scope: Scope) -> Draft:
+def _located(draft: UnvalidatedRequest, scope: Scope) -> UnvalidatedRequest:
     path = draft.path or header(scope, b"x-caret-path") or ""
     repository = draft.repository or header(scope, b"x-caret-repository") or ""
     return replace(draft, path=path, repository=repository)

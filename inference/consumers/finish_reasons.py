@@ -9,48 +9,52 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.usage import Finish
-from inference.completion.request_trace import Account
+from caret.contracts.usage import FinishReason
+from inference.completion.request_trace import RequestTrace
 from inference.consumers.base import Headers
 
 _FINISH_HEADER: Final = b"x-caret-finish"
-_REGULAR: Final = (Finish.STOP, Finish.LENGTH, None)  # None: a warm-up, which has no completion
+_REGULAR: Final = (
+    FinishReason.STOP,
+    FinishReason.LENGTH,
+    None,
+)  # None: a warm-up, which has no completion
 
 
-def finish_headers(account: Account) -> Headers:
+def finish_headers(account: RequestTrace) -> Headers:
     """The header `X-Caret-Finish`; none for a warm-up."""
     return [] if account.ending is None else [(_FINISH_HEADER, account.ending.value.encode())]
 
 
-def caret_finish(account: Account) -> str | msgspec.UnsetType:
+def caret_finish(account: RequestTrace) -> str | msgspec.UnsetType:
     """The finish reason; unset where the protocol's own value already tells it."""
     if account.ending is None or account.ending in _REGULAR:
         return msgspec.UNSET
     return account.ending.value
 
 
-def openai_finish_reason(account: Account) -> str:
+def openai_finish_reason(account: RequestTrace) -> str:
     """`content_filter` is OpenAI's only value for text that the model's answer lacks."""
     return _reason(account, otherwise="content_filter")
 
 
-def mistral_finish_reason(account: Account) -> str:
+def mistral_finish_reason(account: RequestTrace) -> str:
     return _reason(account, otherwise="error")
 
 
-def ollama_done_reason(account: Account) -> str:
+def ollama_done_reason(account: RequestTrace) -> str:
     """Ollama defines no fixed set of values."""
     return "stop" if account.ending is None else account.ending.value
 
 
-def llama_stop_type(account: Account) -> str:
+def llama_stop_type(account: RequestTrace) -> str:
     """`none`: neither an end of text nor a limit ended it."""
-    if account.ending is Finish.LENGTH:
+    if account.ending is FinishReason.LENGTH:
         return "limit"
     return "eos" if account.ending in _REGULAR else "none"
 
 
-def _reason(account: Account, *, otherwise: str) -> str:
-    if account.ending is Finish.LENGTH:
+def _reason(account: RequestTrace, *, otherwise: str) -> str:
+    if account.ending is FinishReason.LENGTH:
         return "length"
     return "stop" if account.ending in _REGULAR else otherwise

@@ -2,7 +2,7 @@
 clients of llama.cpp ask. A pool that is down does not count: the gateway says so itself."""
 
 from inference.consumers.http import HttpConsumer
-from inference.errors import CompletionError, Unauthenticated
+from inference.errors import CompletionError, UnauthenticatedRequest
 from inference.pipeline import DataPlane
 
 
@@ -13,7 +13,7 @@ class HealthConsumer(HttpConsumer):
 
     async def answer(self, _body: bytes) -> None:
         if not self._plane.authority.is_fresh():
-            raise Unauthenticated("snapshots_stale", "", http_status=503)
+            raise UnauthenticatedRequest("snapshots_stale", "", http_status=503)
         await self.send_json(b'{"status":"ok"}')
 
     def error_body(self, error: CompletionError) -> bytes:

@@ -13,9 +13,9 @@ from typing import Final
 import structlog
 from channels.exceptions import StopConsumer
 
-from caret.foundation.concurrency.fast_timeout import bounded
+from caret.foundation.concurrency.fast_timeout import run_with_timeout
 from caret.foundation.log_config import describe
-from inference.completion.response_writer import MAX_SEND_S, ClientGone
+from inference.completion.response_writer import MAX_SEND_S, ClientDisconnected
 from inference.consumers.base import (
     DataPlaneConsumer,
     Header,
@@ -64,7 +64,7 @@ class HttpConsumer(DataPlaneConsumer):
         raise NotImplementedError
 
     async def refuse(self, error: CompletionError) -> None:
-        """Sends the whole response. Raises ClientGone."""
+        """Sends the whole response. Raises ClientDisconnected."""
         headers: Headers = []
         if error.code == "method_not_allowed":
             headers.append((b"allow", b", ".join(self.methods)))
@@ -112,7 +112,7 @@ class HttpConsumer(DataPlaneConsumer):
         )
 
     async def send_part(self, body: bytes, *, is_last: bool = False) -> None:
-        """Raises ClientGone when the client has left or does not read."""
+        """Raises ClientDisconnected when the client has left or does not read."""
         await self._send_bounded(
             {"type": "http.response.body", "body": body, "more_body": not is_last}
         )
@@ -171,11 +171,11 @@ class HttpConsumer(DataPlaneConsumer):
     async def _answer(self, answer: Coroutine[None, None, None]) -> None:
         try:
             await self._answer_or_refuse(answer)
-        except ClientGone:
+        except ClientDisconnected:
             return
         except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
             log.error("http.defect", path=self.scope["path"], **describe(defect))
-            with suppress(ClientGone):
+            with suppress(ClientDisconnected):
                 await self.refuse(CompletionError("internal", "Something went wrong."))
         finally:
             self._reading.cancel()
@@ -188,6 +188,6 @@ class HttpConsumer(DataPlaneConsumer):
 
     async def _send_bounded(self, message: Message) -> None:
         try:
-            await bounded(MAX_SEND_S, self.send(message))
+            await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
-            raise ClientGone from None
+            raise ClientDisconnected from None

@@ -13,17 +13,17 @@ from typing import Any, Final
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
-from inference.completion.incoming_request import Arrival, Draft, DraftFile
-from inference.completion.request_trace import Account
-from inference.consumers.completions import Dialect, Question
+from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
+from inference.completion.request_trace import RequestTrace
+from inference.consumers.completions import Dialect, ParsedRequest
 from inference.consumers.finish_reasons import caret_finish, llama_stop_type
-from inference.consumers.request_bodies import Stops, decode, stops_of
-from inference.consumers.responses import SSE_WITHOUT_DONE, answering, encode
+from inference.consumers.request_bodies import Stops, decode, normalize_stops
+from inference.consumers.responses import SSE_WITHOUT_DONE, encode, make_response_writer
 from inference.errors import CompletionError
 from inference.gateway.receive import MAX_FILES
 
 
-class Extra(msgspec.Struct, frozen=True):
+class InfillExtraFile(msgspec.Struct, frozen=True):
     text: str
     filename: str | None = None
     # By the editor's own clock, or as Vim's pair of seconds and fractions: only the order counts.
@@ -34,7 +34,7 @@ class InfillBody(msgspec.Struct, frozen=True):
     input_prefix: str = ""
     input_suffix: str = ""
     prompt: str | None = None
-    input_extra: list[Extra] | None = None
+    input_extra: list[InfillExtraFile] | None = None
     n_predict: int | None = None
     stop: Stops = None
     stream: bool | None = None
@@ -54,7 +54,7 @@ class Timings(msgspec.Struct, frozen=True):
     predicted_per_second: float
 
 
-class Infill(msgspec.Struct, frozen=True):
+class InfillResponse(msgspec.Struct, frozen=True):
     content: str
     stop: bool = True
     index: int = 0
@@ -68,7 +68,7 @@ class Infill(msgspec.Struct, frozen=True):
     caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type tells it
 
 
-class InfillPart(msgspec.Struct, frozen=True):
+class InfillChunk(msgspec.Struct, frozen=True):
     content: str
     index: int = 0
     stop: bool = False
@@ -94,18 +94,18 @@ _KINDS: Final = {
 
 
 class InfillShape:
-    def __init__(self, arrival: Arrival, *, model: str, fields: Sequence[str]) -> None:
+    def __init__(self, arrival: IncomingRequest, *, model: str, fields: Sequence[str]) -> None:
         self._model = model
         self._fields = fields
 
-    def part(self, text: str) -> InfillPart:
-        return InfillPart(text)
+    def part(self, text: str) -> InfillChunk:
+        return InfillChunk(text)
 
-    def end(self, account: Account) -> list[Any]:
+    def end(self, account: RequestTrace) -> list[Any]:
         return [self.whole("", account)]
 
-    def whole(self, text: str, account: Account) -> Any:
-        answer = Infill(
+    def whole(self, text: str, account: RequestTrace) -> Any:
+        answer = InfillResponse(
             content=text,
             model=self._model,
             stop_type=llama_stop_type(account),
@@ -118,7 +118,7 @@ class InfillShape:
         return _only(answer, self._fields) if self._fields else answer
 
 
-def _timings(account: Account) -> Timings:
+def _timings(account: RequestTrace) -> Timings:
     cached = account.cached_tokens or 0
     prompt_ms = account.engine_ms or 0.0
     first_ms = account.first_token_ms or account.total_ms
@@ -141,7 +141,7 @@ def _ratio(share: float, whole: float) -> float:
     return round(share / whole, 3) if whole else 0.0
 
 
-def _only(answer: Infill, fields: Sequence[str]) -> dict[str, object]:
+def _only(answer: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
     """The fields that were asked for, by the names by which they were; unknown ones are left out.
     Compact and flat: llama.vim looks for `"content"` in the raw text."""
     flat = msgspec.to_builtins(answer)
@@ -152,17 +152,17 @@ def _only(answer: Infill, fields: Sequence[str]) -> dict[str, object]:
 _decoder: Final = msgspec.json.Decoder(InfillBody)
 
 
-def understand(body: bytes) -> Question:
+def understand(body: bytes) -> ParsedRequest:
     """Raises BadRequest."""
     parsed = decode(_decoder, body)
     limit = parsed.n_predict
-    draft = Draft(
+    draft = UnvalidatedRequest(
         mode=Mode.FIM,
         prefix=parsed.input_prefix + (parsed.prompt or ""),
         suffix=parsed.input_suffix,
         files=_files(parsed.input_extra or []),
         max_tokens=limit if limit is not None and limit > 0 else None,
-        stop=stops_of(parsed.stop),
+        stop=normalize_stops(parsed.stop),
         trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
         is_warm_up=limit == 0,
     )
@@ -170,16 +170,18 @@ def understand(body: bytes) -> Question:
         InfillShape, model=parsed.model or "", fields=tuple(parsed.response_fields or ())
     )
     framing = SSE_WITHOUT_DONE if parsed.stream else None
-    return Question(protocol="infill", draft=draft, client=answering(shape, framing))
+    return ParsedRequest(
+        protocol="infill", draft=draft, client=make_response_writer(shape, framing)
+    )
 
 
-def _files(extras: list[Extra]) -> tuple[DraftFile, ...]:
+def _files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
     """The newest, as many as may be sent: an editor's own ring may be larger."""
     newest = nlargest(MAX_FILES, extras, key=_moment)
-    return tuple(DraftFile(each.filename or "", each.text, _moment(each)) for each in newest)
+    return tuple(ContextFile(each.filename or "", each.text, _moment(each)) for each in newest)
 
 
-def _moment(extra: Extra) -> float:
+def _moment(extra: InfillExtraFile) -> float:
     time = extra.time
     if isinstance(time, list):
         return time[0] if time else 0.0

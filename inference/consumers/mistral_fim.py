@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-from inference.completion.incoming_request import Arrival
-from inference.completion.request_trace import Account
-from inference.consumers.completions import Dialect, Question
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request_trace import RequestTrace
+from inference.consumers.completions import Dialect, ParsedRequest
 from inference.consumers.finish_reasons import caret_finish, mistral_finish_reason
-from inference.consumers.openai_schemas import Usage, usage_of
-from inference.consumers.request_bodies import Stops, decode, draft_of_prompt, stops_of
-from inference.consumers.responses import SSE, answering, encode
+from inference.consumers.openai_schemas import Usage, build_usage
+from inference.consumers.request_bodies import Stops, build_fim_request, decode, normalize_stops
+from inference.consumers.responses import SSE, encode, make_response_writer
 from inference.errors import CompletionError
 
 
@@ -24,19 +24,19 @@ class FimBody(msgspec.Struct, frozen=True):
     stream: bool | None = None
 
 
-class Message(msgspec.Struct, frozen=True):
+class FimMessage(msgspec.Struct, frozen=True):
     content: str
     role: str = "assistant"
 
 
 class WholeChoice(msgspec.Struct, frozen=True):
-    message: Message
+    message: FimMessage
     finish_reason: str
     index: int = 0
 
 
 class ChunkChoice(msgspec.Struct, frozen=True):
-    delta: Message
+    delta: FimMessage
     finish_reason: str | None
     index: int = 0
 
@@ -70,26 +70,26 @@ class FimError(msgspec.Struct, frozen=True):
 
 
 class FimShape:
-    def __init__(self, arrival: Arrival, *, model: str) -> None:
+    def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
         self._model = model
 
     def part(self, text: str) -> FimChunk:
-        return self._chunk(ChunkChoice(Message(text), None))
+        return self._chunk(ChunkChoice(FimMessage(text), None))
 
-    def end(self, account: Account) -> list[FimChunk]:
-        last = self._chunk(ChunkChoice(Message(""), mistral_finish_reason(account)))
+    def end(self, account: RequestTrace) -> list[FimChunk]:
+        last = self._chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(account)))
         finish = caret_finish(account)
-        return [msgspec.structs.replace(last, usage=usage_of(account), caret_finish=finish)]
+        return [msgspec.structs.replace(last, usage=build_usage(account), caret_finish=finish)]
 
-    def whole(self, text: str, account: Account) -> FimCompletion:
+    def whole(self, text: str, account: RequestTrace) -> FimCompletion:
         return FimCompletion(
             id=self._id,
             created=self._created,
             model=self._model,
-            choices=[WholeChoice(Message(text), mistral_finish_reason(account))],
-            usage=usage_of(account),
+            choices=[WholeChoice(FimMessage(text), mistral_finish_reason(account))],
+            usage=build_usage(account),
             caret_finish=caret_finish(account),
         )
 
@@ -100,18 +100,18 @@ class FimShape:
 _decoder: Final = msgspec.json.Decoder(FimBody)
 
 
-def understand(body: bytes) -> Question:
+def understand(body: bytes) -> ParsedRequest:
     """Raises BadRequest."""
     parsed = decode(_decoder, body)
-    return Question(
+    return ParsedRequest(
         protocol="mistral",
-        draft=draft_of_prompt(
+        draft=build_fim_request(
             parsed.prompt,
             suffix=parsed.suffix or "",
             max_tokens=parsed.max_tokens,
-            stop=stops_of(parsed.stop),
+            stop=normalize_stops(parsed.stop),
         ),
-        client=answering(
+        client=make_response_writer(
             partial(FimShape, model=parsed.model or ""), SSE if parsed.stream else None
         ),
     )

@@ -5,7 +5,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.foundation.web.connections import authenticate_connection
 from inference.completion.request import Principal
-from inference.consumers.base import client_address, presented_key
+from inference.consumers.base import client_address, read_api_key
 from inference.consumers.http import HttpConsumer
 from inference.consumers.openai_schemas import error_body
 from inference.consumers.responses import encode
@@ -14,7 +14,7 @@ from inference.gateway.authenticate import authenticate
 from inference.pipeline import DataPlane
 
 
-class LookupConsumer(HttpConsumer):
+class ModelsListConsumer(HttpConsumer):
     """Subclasses say what is to be told."""
 
     methods: tuple[bytes, ...] = (b"GET",)
@@ -26,7 +26,7 @@ class LookupConsumer(HttpConsumer):
 
     def check(self) -> None:
         now_ms = self.plane.clock.now_ms()
-        key_text = presented_key(self.scope)
+        key_text = read_api_key(self.scope)
         address = client_address(self.scope)
         self.principal = authenticate(
             self.plane.authority, key_text, now_ms=now_ms, address=address
@@ -51,7 +51,7 @@ class LookupConsumer(HttpConsumer):
         return [name for name in dict.fromkeys(names) if allowed is None or name in allowed]
 
 
-class Model(msgspec.Struct, frozen=True):
+class ModelInfo(msgspec.Struct, frozen=True):
     id: str
     object: str = "model"
     created: int = 0  # nobody knows
@@ -59,12 +59,12 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Models(msgspec.Struct, frozen=True):
-    data: list[Model]
+    data: list[ModelInfo]
     object: str = "list"
 
 
-class ModelsConsumer(LookupConsumer):
+class ModelsConsumer(ModelsListConsumer):
     """`GET /v1/models`, in OpenAI's shape. Any other name will do as well."""
 
     def look_up(self, _body: bytes) -> Models:
-        return Models([Model(name) for name in self.models()])
+        return Models([ModelInfo(name) for name in self.models()])

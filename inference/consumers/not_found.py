@@ -5,7 +5,7 @@ from inference.consumers.openai_schemas import error_body
 from inference.errors import BadRequest, CompletionError
 
 
-class MissingConsumer(HttpConsumer):
+class NotFoundConsumer(HttpConsumer):
     def check(self) -> None:
         raise BadRequest("not_found", "There is nothing at this address.", http_status=404)
 

@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from caret.contracts.policy import Trigger
-from inference.completion.incoming_request import Arrival
-from inference.completion.request_trace import Account
-from inference.consumers.completions import Dialect, Question
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request_trace import RequestTrace
+from inference.consumers.completions import Dialect, ParsedRequest
 from inference.consumers.finish_reasons import ollama_done_reason
-from inference.consumers.request_bodies import Stops, decode, draft_of_prompt, stops_of
-from inference.consumers.responses import LINES, answering, encode
+from inference.consumers.request_bodies import Stops, build_fim_request, decode, normalize_stops
+from inference.consumers.responses import NDJSON, encode, make_response_writer
 from inference.errors import CompletionError
 
 
@@ -35,14 +35,14 @@ class GenerateBody(msgspec.Struct, frozen=True):
     options: Options | None = None
 
 
-class Part(msgspec.Struct, frozen=True):
+class GenerateChunk(msgspec.Struct, frozen=True):
     model: str
     created_at: str
     response: str
     done: bool = False
 
 
-class Last(msgspec.Struct, frozen=True):
+class GenerateFinal(msgspec.Struct, frozen=True):
     """Durations in nanoseconds."""
 
     model: str
@@ -64,22 +64,22 @@ class OllamaError(msgspec.Struct, frozen=True):
 
 
 class OllamaShape:
-    def __init__(self, arrival: Arrival, *, model: str) -> None:
+    def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
         moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
         self._created_at = moment.isoformat().replace("+00:00", "Z")
         self._model = model
         self._is_loading = arrival.draft.is_warm_up
 
-    def part(self, text: str) -> Part:
-        return Part(self._model, self._created_at, text)
+    def part(self, text: str) -> GenerateChunk:
+        return GenerateChunk(self._model, self._created_at, text)
 
-    def end(self, account: Account) -> list[Last]:
+    def end(self, account: RequestTrace) -> list[GenerateFinal]:
         return [self.whole("", account)]
 
-    def whole(self, text: str, account: Account) -> Last:
+    def whole(self, text: str, account: RequestTrace) -> GenerateFinal:
         engine_ms = account.engine_ms or 0.0
         first_ms = account.first_token_ms or account.total_ms
-        return Last(
+        return GenerateFinal(
             model=self._model,
             created_at=self._created_at,
             response=text,
@@ -99,25 +99,25 @@ def _nanoseconds(ms: float) -> int:
 _decoder: Final = msgspec.json.Decoder(GenerateBody)
 
 
-def understand(body: bytes) -> Question:
+def understand(body: bytes) -> ParsedRequest:
     """Raises BadRequest."""
     parsed = decode(_decoder, body)
     options = parsed.options or Options()
     limit = options.num_predict
-    draft = draft_of_prompt(
+    draft = build_fim_request(
         parsed.prompt or "",
         suffix=parsed.suffix or None,  # plugins send an empty one with a whole prompt
         max_tokens=limit if limit is not None and limit > 0 else None,
-        stop=stops_of(options.stop),
+        stop=normalize_stops(options.stop),
     )
     is_warm_up = limit == 0 or not (parsed.prompt or parsed.suffix)
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
-    return Question(
+    return ParsedRequest(
         protocol="ollama",
         draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
-        client=answering(
+        client=make_response_writer(
             partial(OllamaShape, model=parsed.model or ""),
-            None if parsed.stream is False else LINES,
+            None if parsed.stream is False else NDJSON,
         ),
     )
 

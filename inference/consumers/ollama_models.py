@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from caret.contracts.policy import Tier
-from inference.consumers.models_list import LookupConsumer
+from inference.consumers.models_list import ModelsListConsumer
 from inference.consumers.ollama_generate import error_body
 from inference.consumers.request_bodies import decode
 from inference.context.prompt.token_budget import PROMPT_TOKENS
@@ -26,7 +26,7 @@ class Details(msgspec.Struct, frozen=True):
     quantization_level: str = ""
 
 
-class Listed(msgspec.Struct, frozen=True):
+class OllamaModel(msgspec.Struct, frozen=True):
     name: str
     model: str
     modified_at: str = "1970-01-01T00:00:00Z"  # nobody knows
@@ -36,7 +36,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Tags(msgspec.Struct, frozen=True):
-    models: list[Listed]
+    models: list[OllamaModel]
 
 
 class OllamaVersion(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class ShowBody(msgspec.Struct, frozen=True):
     name: str | None = None
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ShowResponse(msgspec.Struct, frozen=True):
     model_info: dict[str, str | int]
     modelfile: str = ""
     parameters: str = ""
@@ -58,7 +58,7 @@ class Shown(msgspec.Struct, frozen=True):
     modified_at: str = "1970-01-01T00:00:00Z"
 
 
-class OllamaConsumer(LookupConsumer):
+class OllamaConsumer(ModelsListConsumer):
     def error_body(self, error: CompletionError) -> bytes:
         return error_body(error)
 
@@ -67,7 +67,7 @@ class TagsConsumer(OllamaConsumer):
     """`GET /api/tags`"""
 
     def look_up(self, _body: bytes) -> Tags:
-        return Tags([Listed(name, name) for name in self.models()])
+        return Tags([OllamaModel(name, name) for name in self.models()])
 
 
 class VersionConsumer(OllamaConsumer):
@@ -86,10 +86,10 @@ class ShowConsumer(OllamaConsumer):
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
 
-    def look_up(self, body: bytes) -> Shown:
+    def look_up(self, body: bytes) -> ShowResponse:
         decode(_show_decoder, body)
         pool = self.plane.router.pools.of(self.principal.snapshot, Tier.FAST)
-        return Shown(
+        return ShowResponse(
             model_info={
                 "general.architecture": "caret",
                 "general.basename": pool.model,

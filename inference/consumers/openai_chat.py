@@ -7,14 +7,14 @@ from typing import Final, Literal
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
-from inference.completion.incoming_request import Arrival, Draft, Message
-from inference.completion.request_trace import Account
-from inference.consumers.completions import Dialect, Question
+from inference.completion.incoming_request import ChatMessage, IncomingRequest, UnvalidatedRequest
+from inference.completion.request_trace import RequestTrace
+from inference.consumers.completions import Dialect, ParsedRequest
 from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
 from inference.consumers.openai_completions import StreamOptions, check_choices
-from inference.consumers.openai_schemas import Usage, error_body, usage_of
-from inference.consumers.request_bodies import Stops, decode, stops_of
-from inference.consumers.responses import SSE, answering
+from inference.consumers.openai_schemas import Usage, build_usage, error_body
+from inference.consumers.request_bodies import Stops, decode, normalize_stops
+from inference.consumers.responses import SSE, make_response_writer
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_MESSAGES
 
@@ -25,13 +25,13 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
     text: str
 
 
-class ChatMessage(msgspec.Struct, frozen=True):
+class ChatRequestMessage(msgspec.Struct, frozen=True):
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart]
 
 
 class ChatBody(msgspec.Struct, frozen=True):
-    messages: list[ChatMessage]
+    messages: list[ChatRequestMessage]
     model: str | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None  # the newer name
@@ -41,7 +41,7 @@ class ChatBody(msgspec.Struct, frozen=True):
     stream_options: StreamOptions | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AssistantMessage(msgspec.Struct, frozen=True):
     content: str
     role: str = "assistant"
 
@@ -51,8 +51,8 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     role: str | None = None
 
 
-class AnswerChoice(msgspec.Struct, frozen=True):
-    message: Answer
+class MessageChoice(msgspec.Struct, frozen=True):
+    message: AssistantMessage
     finish_reason: str
     index: int = 0
     logprobs: None = None
@@ -69,7 +69,7 @@ class ChatCompletion(msgspec.Struct, frozen=True):
     id: str
     created: int  # Unix seconds
     model: str  # what the client called it
-    choices: list[AnswerChoice]
+    choices: list[MessageChoice]
     usage: Usage
     object: str = "chat.completion"
     caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
@@ -86,7 +86,7 @@ class ChatChunk(msgspec.Struct, frozen=True):
 
 
 class ChatShape:
-    def __init__(self, arrival: Arrival, *, model: str, wants_usage: bool) -> None:
+    def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
         self._id = f"chatcmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
         self._model = model
@@ -97,20 +97,20 @@ class ChatShape:
         role, self._role = self._role, None
         return self._chunk(DeltaChoice(Delta(text, role), None))
 
-    def end(self, account: Account) -> list[ChatChunk]:
+    def end(self, account: RequestTrace) -> list[ChatChunk]:
         last = self._chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
         last = msgspec.structs.replace(last, caret_finish=caret_finish(account))
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._chunk(), usage=usage_of(account))]
+        return [last, msgspec.structs.replace(self._chunk(), usage=build_usage(account))]
 
-    def whole(self, text: str, account: Account) -> ChatCompletion:
+    def whole(self, text: str, account: RequestTrace) -> ChatCompletion:
         return ChatCompletion(
             id=self._id,
             created=self._created,
             model=self._model,
-            choices=[AnswerChoice(Answer(text), openai_finish_reason(account))],
-            usage=usage_of(account),
+            choices=[MessageChoice(AssistantMessage(text), openai_finish_reason(account))],
+            usage=build_usage(account),
             caret_finish=caret_finish(account),
         )
 
@@ -121,32 +121,32 @@ class ChatShape:
 _decoder: Final = msgspec.json.Decoder(ChatBody)
 
 
-def understand(body: bytes) -> Question:
+def understand(body: bytes) -> ParsedRequest:
     """Raises BadRequest."""
     parsed = decode(_decoder, body)
     check_choices(parsed.n)
     if not parsed.messages:
         raise BadRequest("bad_field", "messages must hold at least one.")
     limit = parsed.max_completion_tokens
-    draft = Draft(
+    draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",
         # One more than there may be: `receive` says that they are too many.
         messages=tuple(_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
         max_tokens=parsed.max_tokens if limit is None else limit,
-        stop=stops_of(parsed.stop),
+        stop=normalize_stops(parsed.stop),
         trigger=Trigger.MANUAL,
     )
     options = parsed.stream_options or StreamOptions()
     shape = partial(ChatShape, model=parsed.model or "", wants_usage=bool(options.include_usage))
-    client = answering(shape, SSE if parsed.stream else None)
-    return Question(protocol="chat", draft=draft, client=client)
+    client = make_response_writer(shape, SSE if parsed.stream else None)
+    return ParsedRequest(protocol="chat", draft=draft, client=client)
 
 
-def _message(message: ChatMessage) -> Message:
+def _message(message: ChatRequestMessage) -> ChatMessage:
     content = message.content
     text = content if isinstance(content, str) else "".join(part.text for part in content)
-    return Message(role=_ROLES.get(message.role, message.role), text=text)
+    return ChatMessage(role=_ROLES.get(message.role, message.role), text=text)
 
 
 DIALECT: Final = Dialect(understand=understand, error_body=error_body)

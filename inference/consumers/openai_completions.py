@@ -11,14 +11,20 @@ from typing import Final
 
 import msgspec
 
-from inference.completion.incoming_request import Arrival
-from inference.completion.request_trace import Account
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request_trace import RequestTrace
 from inference.consumers import tabby_completions
-from inference.consumers.completions import Dialect, Question
+from inference.consumers.completions import Dialect, ParsedRequest
 from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
-from inference.consumers.openai_schemas import Usage, error_body, usage_of
-from inference.consumers.request_bodies import Stops, decode, draft_of_prompt, one_text, stops_of
-from inference.consumers.responses import SSE, answering
+from inference.consumers.openai_schemas import Usage, build_usage, error_body
+from inference.consumers.request_bodies import (
+    Stops,
+    build_fim_request,
+    decode,
+    normalize_stops,
+    require_single_prompt,
+)
+from inference.consumers.responses import SSE, make_response_writer
 from inference.errors import BadRequest
 
 
@@ -39,7 +45,7 @@ class CompletionBody(msgspec.Struct, frozen=True):
     segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
-class Choice(msgspec.Struct, frozen=True):
+class CompletionChoice(msgspec.Struct, frozen=True):
     text: str
     finish_reason: str | None
     index: int = 0
@@ -52,43 +58,43 @@ class Completion(msgspec.Struct, frozen=True):
     id: str
     created: int  # Unix seconds
     model: str  # what the client called it: it has no say in the matter
-    choices: list[Choice]
+    choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
     caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
 
 
 class CompletionShape:
-    def __init__(self, arrival: Arrival, *, model: str, wants_usage: bool) -> None:
+    def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
         self._model = model
         self._wants_usage = wants_usage
 
     def part(self, text: str) -> Completion:
-        return self._completion(Choice(text, None))
+        return self._completion(CompletionChoice(text, None))
 
-    def end(self, account: Account) -> list[Completion]:
+    def end(self, account: RequestTrace) -> list[Completion]:
         last = self._last("", account)
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._completion(), usage=usage_of(account))]
+        return [last, msgspec.structs.replace(self._completion(), usage=build_usage(account))]
 
-    def whole(self, text: str, account: Account) -> Completion:
-        return msgspec.structs.replace(self._last(text, account), usage=usage_of(account))
+    def whole(self, text: str, account: RequestTrace) -> Completion:
+        return msgspec.structs.replace(self._last(text, account), usage=build_usage(account))
 
-    def _last(self, text: str, account: Account) -> Completion:
-        last = self._completion(Choice(text, openai_finish_reason(account)))
+    def _last(self, text: str, account: RequestTrace) -> Completion:
+        last = self._completion(CompletionChoice(text, openai_finish_reason(account)))
         return msgspec.structs.replace(last, caret_finish=caret_finish(account))
 
-    def _completion(self, *choices: Choice) -> Completion:
+    def _completion(self, *choices: CompletionChoice) -> Completion:
         return Completion(self._id, self._created, self._model, list(choices))
 
 
 _decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 
-def understand(body: bytes) -> Question:
+def understand(body: bytes) -> ParsedRequest:
     """Raises BadRequest."""
     parsed = decode(_decoder, body)
     if bytes(parsed.segments) not in (b"", b"null"):
@@ -100,15 +106,15 @@ def understand(body: bytes) -> Question:
     shape = partial(
         CompletionShape, model=parsed.model or "", wants_usage=bool(options.include_usage)
     )
-    return Question(
+    return ParsedRequest(
         protocol="openai",
-        draft=draft_of_prompt(
-            one_text(parsed.prompt),
+        draft=build_fim_request(
+            require_single_prompt(parsed.prompt),
             suffix=parsed.suffix,
             max_tokens=parsed.max_tokens,
-            stop=stops_of(parsed.stop),
+            stop=normalize_stops(parsed.stop),
         ),
-        client=answering(shape, SSE if parsed.stream else None),
+        client=make_response_writer(shape, SSE if parsed.stream else None),
     )
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.consumers.responses import encode
 from inference.errors import CompletionError
 
@@ -25,11 +25,11 @@ class ErrorDetails(msgspec.Struct, frozen=True):
     param: str | None = None  # always null: the message names the field
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
+class ErrorResponse(msgspec.Struct, frozen=True):
     error: ErrorDetails
 
 
-def usage_of(account: Account) -> Usage:
+def build_usage(account: RequestTrace) -> Usage:
     return Usage(
         prompt_tokens=account.prompt_tokens,
         completion_tokens=account.generated_tokens,
@@ -40,4 +40,4 @@ def usage_of(account: Account) -> Usage:
 
 def error_body(error: CompletionError) -> bytes:
     kind = "invalid_request_error" if error.http_status < 500 else "server_error"
-    return encode(ErrorAnswer(ErrorDetails(error.message, kind, error.code)))
+    return encode(ErrorResponse(ErrorDetails(error.message, kind, error.code)))

@@ -20,7 +20,7 @@ from inference.consumers import (
     tabby_completions,
     tabby_events,
 )
-from inference.consumers.openai_schemas import ErrorAnswer
+from inference.consumers.openai_schemas import ErrorResponse
 
 _SSE: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"
@@ -45,7 +45,7 @@ class Endpoint:
     summary: str
     answers: tuple[type, ...]  # one of them
     bodies: tuple[type, ...] = ()  # any of them; none: it has no body
-    error: type = ErrorAnswer
+    error: type = ErrorResponse
     stream: str | None = None  # the media type of a streamed answer
     is_trimmed: bool = False  # the client may ask for some fields only
 
@@ -86,7 +86,7 @@ ENDPOINTS: Final = (
         "/infill",
         "post",
         "Fills in the middle (llama.cpp).",
-        (llama_cpp_infill.Infill,),
+        (llama_cpp_infill.InfillResponse,),
         (llama_cpp_infill.InfillBody,),
         llama_cpp_infill.InfillError,
         _SSE,
@@ -96,7 +96,7 @@ ENDPOINTS: Final = (
         "/api/generate",
         "post",
         "Completes a text (Ollama).",
-        (ollama_generate.Last,),
+        (ollama_generate.GenerateFinal,),
         (ollama_generate.GenerateBody,),
         ollama_generate.OllamaError,
         _LINES,
@@ -108,7 +108,7 @@ ENDPOINTS: Final = (
         "/v1/events",
         "post",
         "What became of a suggestion (Tabby).",
-        (tabby_events.Noted,),
+        (tabby_events.EventAck,),
         (tabby_events.EventBody,),
     ),
     Endpoint("/v1beta/server_setting", "get", "Settings (Tabby).", (tabby_events.ServerSetting,)),
@@ -116,7 +116,7 @@ ENDPOINTS: Final = (
         "/api/show",
         "post",
         "What the model can (Ollama).",
-        (ollama_models.Shown,),
+        (ollama_models.ShowResponse,),
         (ollama_models.ShowBody,),
         ollama_generate.OllamaError,
     ),
@@ -130,7 +130,7 @@ ENDPOINTS: Final = (
 )
 
 
-def describe() -> dict[str, Any]:
+def build_openapi() -> dict[str, Any]:
     types = {kind for each in ENDPOINTS for kind in (*each.answers, each.error, *each.bodies)}
     ordered = sorted(types, key=str)
     schemas, components = msgspec.json.schema_components(
@@ -185,10 +185,10 @@ def _any_of(kinds: tuple[type, ...], schema_of: dict[type, Any]) -> dict[str, An
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def written() -> str:
-    text = msgspec.json.format(msgspec.json.encode(describe(), order="sorted"), indent=2)
+def render_openapi() -> str:
+    text = msgspec.json.format(msgspec.json.encode(build_openapi(), order="sorted"), indent=2)
     return text.decode() + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(written())
+    sys.stdout.write(render_openapi())

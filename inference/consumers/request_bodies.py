@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from caret.contracts.policy import Mode
-from inference.completion.incoming_request import Draft, DraftFile
-from inference.context.prompt.fim_parser import parse_prompt
+from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
+from inference.context.prompt.fim_parser import parse_fim_prompt
 from inference.context.prompt.model_families import ALL_MARKERS
 from inference.errors import BadRequest
 from inference.gateway.bad_fields import name_bad_field
@@ -40,7 +40,7 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
         raise BadRequest("bad_json", "The body is not a JSON object.") from None
 
 
-def one_text(prompt: str | list[str]) -> str:
+def require_single_prompt(prompt: str | list[str]) -> str:
     """Raises BadRequest: a list of prompts would be several completions."""
     if isinstance(prompt, str):
         return prompt
@@ -49,7 +49,7 @@ def one_text(prompt: str | list[str]) -> str:
     return prompt[0]
 
 
-def stops_of(stop: Stops) -> tuple[str, ...]:
+def normalize_stops(stop: Stops) -> tuple[str, ...]:
     """Each once, without those that cannot come: models' markers are tokens, never text. Of more
     than an engine takes the first: plugins that list a dozen cut by them once more themselves."""
     stops = [stop] if isinstance(stop, str) else stop or []
@@ -57,28 +57,28 @@ def stops_of(stop: Stops) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in listed if each not in _MARKERS))[:MAX_STOPS]
 
 
-def known_language(language: str | None) -> str:
+def normalize_language(language: str | None) -> str:
     """ "" for one that we do not know: editors have names of their own."""
     name = (language or "").lower()
     return name if name in LANGUAGES else ""
 
 
-def draft_of_prompt(
+def build_fim_request(
     prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
-) -> Draft:
+) -> UnvalidatedRequest:
     """A fill-in-the-middle request: of both texts, or of a prompt that some model's template has
     put together. A prompt without suffix that is no such one is taken as it is. Raises BadRequest:
     `too_large`."""
-    draft = Draft(
+    draft = UnvalidatedRequest(
         mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
     )
     if suffix is not None:
         return draft
     check_prompt(prompt)
-    parsed = parse_prompt(prompt)
+    parsed = parse_fim_prompt(prompt)
     if parsed is None:
         return replace(draft, is_raw=True)
-    files = (DraftFile(file.path, file.text, 0.0) for file in reversed(parsed.files))
+    files = (ContextFile(file.path, file.text, 0.0) for file in reversed(parsed.files))
     return replace(
         draft,
         prefix=parsed.prefix,

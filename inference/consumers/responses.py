@@ -10,10 +10,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from caret.contracts.usage import Finish
-from inference.completion.incoming_request import Arrival
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client
+from caret.contracts.usage import FinishReason
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ResponseWriter
 from inference.consumers.base import Header, Headers
 from inference.consumers.finish_reasons import finish_headers
 from inference.errors import CompletionError
@@ -21,32 +21,32 @@ from inference.errors import CompletionError
 encode: Final = msgspec.json.Encoder().encode
 
 
-class Shape(Protocol):
+class ResponseEncoder(Protocol):
     """How one dialect writes what is generated: structs, made for one request."""
 
     def part(self, text: str) -> msgspec.Struct:
         """An event of a stream."""
 
-    def end(self, account: Account) -> Sequence[msgspec.Struct]:
+    def end(self, account: RequestTrace) -> Sequence[msgspec.Struct]:
         """The last events of a stream."""
 
-    def whole(self, text: str, account: Account) -> msgspec.Struct:
+    def whole(self, text: str, account: RequestTrace) -> msgspec.Struct:
         """The answer that is not streamed."""
 
 
-class Http(Protocol):
-    """What the answers need of their consumer; what is async may raise ClientGone."""
+class HttpExchange(Protocol):
+    """What the answers need of their consumer; what is async may raise ClientDisconnected."""
 
     async def start(self, status: int, headers: Headers) -> None: ...
     async def send_part(self, body: bytes, *, is_last: bool = False) -> None: ...
     async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None: ...
     async def refuse(self, error: CompletionError) -> None: ...
     def error_body(self, error: CompletionError) -> bytes: ...
-    def suggested(self, account: Account, text: str) -> None: ...
+    def suggested(self, account: RequestTrace, text: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Framing:
+class StreamFraming:
     """How events stand in a stream's body."""
 
     content_type: bytes
@@ -55,15 +55,19 @@ class Framing:
     end: bytes  # what follows the last event
 
 
-SSE: Final = Framing(b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b"data: [DONE]\n\n")
-SSE_WITHOUT_DONE: Final = Framing(b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b"")
-LINES: Final = Framing(b"application/x-ndjson", b"", b"\n", b"")
+SSE: Final = StreamFraming(
+    b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b"data: [DONE]\n\n"
+)
+SSE_WITHOUT_DONE: Final = StreamFraming(
+    b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b""
+)
+NDJSON: Final = StreamFraming(b"application/x-ndjson", b"", b"\n", b"")
 
 
-class StreamedAnswer:
+class StreamingResponseWriter:
     """The Client of a streamed completion. Once begun, an error is an event of the stream."""
 
-    def __init__(self, http: Http, shape: Shape, framing: Framing) -> None:
+    def __init__(self, http: HttpExchange, shape: ResponseEncoder, framing: StreamFraming) -> None:
         self._http = http
         self._shape = shape
         self._framing = framing
@@ -73,12 +77,12 @@ class StreamedAnswer:
         await self._begin()
         await self._http.send_part(self._event(encode(self._shape.part(text))))
 
-    async def done(self, account: Account) -> None:
+    async def done(self, account: RequestTrace) -> None:
         await self._begin(finish_headers(account))
         events = [self._event(encode(event)) for event in self._shape.end(account)]
         await self._http.send_part(b"".join(events) + self._framing.end, is_last=True)
 
-    async def error(self, error: CompletionError, _account: Account) -> None:
+    async def error(self, error: CompletionError, _account: RequestTrace) -> None:
         if not self._has_begun:
             await self._http.refuse(error)
             return
@@ -100,10 +104,12 @@ class StreamedAnswer:
         return self._framing.before + body + self._framing.after
 
 
-class WholeAnswer:
+class FullResponseWriter:
     """The Client of a completion that is answered in one piece."""
 
-    def __init__(self, http: Http, shape: Shape, *, is_judged: bool = False) -> None:
+    def __init__(
+        self, http: HttpExchange, shape: ResponseEncoder, *, is_judged: bool = False
+    ) -> None:
         """`is_judged`: its outcome will be reported, by other requests."""
         self._http = http
         self._shape = shape
@@ -113,22 +119,22 @@ class WholeAnswer:
     async def delta(self, text: str) -> None:
         self._texts.append(text)
 
-    async def done(self, account: Account) -> None:
+    async def done(self, account: RequestTrace) -> None:
         # What was withheld may have begun to go out before that was known; here nobody has seen it.
-        text = "" if account.ending is Finish.FILTERED else "".join(self._texts)
+        text = "" if account.ending is FinishReason.FILTERED else "".join(self._texts)
         if self._is_judged:
             self._http.suggested(account, text)
         body = encode(self._shape.whole(text, account))
         await self._http.send_json(body, finish_headers(account))
 
-    async def error(self, error: CompletionError, _account: Account) -> None:
+    async def error(self, error: CompletionError, _account: RequestTrace) -> None:
         await self._http.refuse(error)
 
 
-def answering(
-    shape: Callable[[Arrival], Shape], framing: Framing | None
-) -> Callable[[Http, Arrival], Client]:
+def make_response_writer(
+    shape: Callable[[IncomingRequest], ResponseEncoder], framing: StreamFraming | None
+) -> Callable[[HttpExchange, IncomingRequest], ResponseWriter]:
     """`framing` None: the answer comes whole."""
     if framing is None:
-        return lambda http, arrival: WholeAnswer(http, shape(arrival))
-    return lambda http, arrival: StreamedAnswer(http, shape(arrival), framing)
+        return lambda http, arrival: FullResponseWriter(http, shape(arrival))
+    return lambda http, arrival: StreamingResponseWriter(http, shape(arrival), framing)

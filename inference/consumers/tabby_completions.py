@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from caret.contracts.policy import Mode
-from inference.completion.incoming_request import Arrival, Draft, DraftFile
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client
-from inference.consumers.completions import Question
-from inference.consumers.request_bodies import decode, known_language
-from inference.consumers.responses import Http, WholeAnswer
+from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ResponseWriter
+from inference.consumers.completions import ParsedRequest
+from inference.consumers.request_bodies import decode, normalize_language
+from inference.consumers.responses import FullResponseWriter, HttpExchange
 from inference.gateway.receive import MAX_FILES
 
 ID_PREFIX: Final = "cmpl-"  # before the request id; the agent's events name a completion so
@@ -52,40 +52,40 @@ class TabbyCompletion(msgspec.Struct, frozen=True):
 
 
 class TabbyShape:
-    def __init__(self, arrival: Arrival) -> None:
+    def __init__(self, arrival: IncomingRequest) -> None:
         self._id = f"{ID_PREFIX}{arrival.request_id}"
 
     def part(self, text: str) -> TabbyCompletion:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
 
-    def end(self, _account: Account) -> list[TabbyCompletion]:
+    def end(self, _account: RequestTrace) -> list[TabbyCompletion]:
         return []
 
-    def whole(self, text: str, _account: Account) -> TabbyCompletion:
+    def whole(self, text: str, _account: RequestTrace) -> TabbyCompletion:
         return self.part(text)
 
 
 _decoder: Final = msgspec.json.Decoder(TabbyBody)
 
 
-def understand(body: bytes) -> Question:
+def understand(body: bytes) -> ParsedRequest:
     """Raises BadRequest."""
     parsed = decode(_decoder, body)
     segments = parsed.segments
-    draft = Draft(
+    draft = UnvalidatedRequest(
         mode=Mode.FIM,
         prefix=segments.prefix,
         suffix=segments.suffix or "",
         path=segments.filepath or "",
-        language=known_language(parsed.language),
+        language=normalize_language(parsed.language),
         repository=_repository(segments.git_url or ""),
         files=_files(segments),
     )
-    return Question(protocol="tabby", draft=draft, client=_client)
+    return ParsedRequest(protocol="tabby", draft=draft, client=_client)
 
 
-def _client(http: Http, arrival: Arrival) -> Client:
-    return WholeAnswer(http, TabbyShape(arrival), is_judged=True)
+def _client(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
+    return FullResponseWriter(http, TabbyShape(arrival), is_judged=True)
 
 
 def _repository(git_url: str) -> str:
@@ -93,7 +93,7 @@ def _repository(git_url: str) -> str:
     return git_url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
 
 
-def _files(segments: Segments) -> tuple[DraftFile, ...]:
+def _files(segments: Segments) -> tuple[ContextFile, ...]:
     """Most relevant first, as `receive` leaves files whose time is not known."""
     every = chain(
         segments.relevant_snippets_from_changed_files or (),
@@ -101,4 +101,4 @@ def _files(segments: Segments) -> tuple[DraftFile, ...]:
         segments.declarations or (),
     )
     first = islice(every, MAX_FILES)
-    return tuple(DraftFile(file.filepath, file.body, 0.0) for file in first)
+    return tuple(ContextFile(file.filepath, file.body, 0.0) for file in first)

@@ -12,7 +12,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.consumers.models_list import LookupConsumer
+from inference.consumers.models_list import ModelsListConsumer
 from inference.consumers.request_bodies import decode
 from inference.consumers.tabby_completions import ID_PREFIX
 from inference.gateway.protocol.outcome_reports import MAX_NUMBER
@@ -40,7 +40,7 @@ class TabbyHealth(msgspec.Struct, frozen=True):
     webserver: bool = True
 
 
-class TabbyHealthConsumer(LookupConsumer):
+class TabbyHealthConsumer(ModelsListConsumer):
     methods = (b"GET", b"POST")
 
     def look_up(self, _body: bytes) -> TabbyHealth:
@@ -56,7 +56,7 @@ class ServerSetting(msgspec.Struct, frozen=True):
     disable_client_side_telemetry: bool = True  # keeps plugins from posting usage to their vendor
 
 
-class ServerSettingConsumer(LookupConsumer):
+class ServerSettingConsumer(ModelsListConsumer):
     def look_up(self, _body: bytes) -> ServerSetting:
         return ServerSetting()
 
@@ -68,7 +68,7 @@ class EventBody(msgspec.Struct, frozen=True):
     elapsed: float | None = None  # milliseconds since the suggestion was shown
 
 
-class Noted(msgspec.Struct, frozen=True):
+class EventAck(msgspec.Struct, frozen=True):
     """Nothing: the agent does not read it."""
 
 
@@ -80,14 +80,14 @@ _OUTCOMES: Final = {
 _decoder: Final = msgspec.json.Decoder(EventBody)
 
 
-class EventsConsumer(LookupConsumer):
+class EventsConsumer(ModelsListConsumer):
     """`POST /v1/events`: what became of a suggestion. Other events, and those of completions that
     nobody knows, are none of ours, and no error: the agent would ask for the health again."""
 
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
 
-    def look_up(self, body: bytes) -> Noted:
+    def look_up(self, body: bytes) -> EventAck:
         event = decode(_decoder, body)
         outcome = _OUTCOMES.get(event.type)
         if outcome is OutcomeEvent.ACCEPTED and "line" in (event.select_kind, self._select_kind()):
@@ -96,7 +96,7 @@ class EventsConsumer(LookupConsumer):
             request_id = RequestId(event.completion_id.removeprefix(ID_PREFIX))
             elapsed_ms = round(min(event.elapsed or 0.0, MAX_NUMBER))
             self.plane.suggestions.report(self.principal, request_id, outcome, after_ms=elapsed_ms)
-        return Noted()
+        return EventAck()
 
     def _select_kind(self) -> str:
         """The agent writes it into the query, too."""

@@ -7,23 +7,23 @@ from typing import Final
 
 from channels.exceptions import StopConsumer
 
-from caret.foundation.concurrency.fast_timeout import bounded
+from caret.foundation.concurrency.fast_timeout import run_with_timeout
 from caret.foundation.web.connection_draining import SERVICE_RESTART
 from caret.foundation.web.connections import authenticate_connection
 from inference.completion.request import Principal
-from inference.completion.response_writer import MAX_SEND_S, ClientGone
-from inference.completion.suggestion_edit import Edit
+from inference.completion.response_writer import MAX_SEND_S, ClientDisconnected
+from inference.completion.suggestion_edit import SuggestionEdit
 from inference.consumers.base import (
     DataPlaneConsumer,
     Message,
-    bearer_key,
     client_address,
-    editor_named,
     header,
+    read_bearer_key,
+    read_editor,
 )
-from inference.errors import BadRequest, CompletionError, Forbidden
+from inference.errors import BadRequest, CompletionError, ForbiddenRequest
 from inference.gateway.authenticate import authenticate
-from inference.gateway.protocol.connection import Backend, Caller, Connection
+from inference.gateway.protocol.connection import Connection, ConnectionBackend, StreamCaller
 from inference.gateway.protocol.frames import SUBPROTOCOL, ErrorFrame, ServerFrame, encode_frame
 from inference.pipeline import DataPlane, serve
 
@@ -31,7 +31,7 @@ KEY_SUBPROTOCOL: Final = "caret.key."  # browsers cannot set headers; the key fo
 _CLOSE_KEY_ENDED: Final = 4401
 
 
-class StreamConsumer(DataPlaneConsumer):
+class WebSocketConsumer(DataPlaneConsumer):
     def __init__(
         self, plane: DataPlane, allowed_origins: frozenset[str], drain_s: float = 0.0
     ) -> None:
@@ -57,7 +57,7 @@ class StreamConsumer(DataPlaneConsumer):
             await self._deny(error)
             return
         authenticate_connection(self.scope)
-        backend = Backend(
+        backend = ConnectionBackend(
             serve=partial(serve, self._plane),
             keep=self._plane.recorder.journal.append,
             warm=self._plane.warmer.opens,
@@ -66,8 +66,8 @@ class StreamConsumer(DataPlaneConsumer):
             belated=self._plane.belated.tell,
             clock=self._plane.clock,
         )
-        address, editor = client_address(self.scope), editor_named(self.scope)
-        caller = Caller(principal, key_text, address, editor)
+        address, editor = client_address(self.scope), read_editor(self.scope)
+        caller = StreamCaller(principal, key_text, address, editor)
         self._connection = Connection(backend, caller, self._send_frame)
         await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
 
@@ -76,7 +76,7 @@ class StreamConsumer(DataPlaneConsumer):
             return
         try:
             await self._connection.on_frame(message.get("text"))
-        except ClientGone:  # it sends but does not read
+        except ClientDisconnected:  # it sends but does not read
             raise StopConsumer from None
 
     async def websocket_restart(self, _message: Message) -> None:
@@ -102,7 +102,7 @@ class StreamConsumer(DataPlaneConsumer):
         if self._connection is not None:
             await self._connection.close()
 
-    def _edited(self, key_text: str, edit: Edit) -> None:
+    def _edited(self, key_text: str, edit: SuggestionEdit) -> None:
         """By the consent of this moment, as the connection may be older than that."""
         if self._plane.telemetry is None:
             return
@@ -129,9 +129,9 @@ class StreamConsumer(DataPlaneConsumer):
         # Only browsers send an Origin; a page of anybody's must not spend a key it got hold of.
         origin = header(self.scope, b"origin")
         if origin is not None and origin not in self._allowed_origins:
-            raise Forbidden("wrong_origin", "This origin is not allowed.")
+            raise ForbiddenRequest("wrong_origin", "This origin is not allowed.")
         keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
-        return bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
+        return read_bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
 
     async def _deny(self, error: CompletionError) -> None:
         """Refuses the handshake with an HTTP response that says why."""
@@ -150,14 +150,14 @@ class StreamConsumer(DataPlaneConsumer):
         raise StopConsumer
 
     async def _send_frame(self, frame: ServerFrame) -> None:
-        """Raises ClientGone when the client has left, or has not read for too long."""
+        """Raises ClientDisconnected when the client has left, or has not read for too long."""
         try:
             message = {"type": "websocket.send", "text": encode_frame(frame)}
-            await bounded(MAX_SEND_S, self.send(message))
+            await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
             # The server's ways of saying that the socket is gone: ClientDisconnected (an OSError),
             # or a RuntimeError after the close.
-            raise ClientGone from None
+            raise ClientDisconnected from None
 
     def _on_key_end(self) -> None:
         """The key was revoked: completions end, and so does the connection."""

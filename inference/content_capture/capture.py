@@ -10,21 +10,21 @@ from caret.contracts.captured_content import (
     MAX_EDIT_CHARS,
     MAX_PREFIX_CHARS,
     MAX_SUFFIX_CHARS,
-    KeptCompletion,
-    KeptEdit,
-    Turn,
+    CapturedCompletion,
+    CapturedEdit,
+    ChatTurn,
 )
-from caret.contracts.usage import Finish
-from inference.completion.incoming_request import Message
+from caret.contracts.usage import FinishReason
+from inference.completion.incoming_request import ChatMessage
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.suggestion_edit import Edit
+from inference.completion.request_trace import RequestTrace
+from inference.completion.suggestion_edit import SuggestionEdit
 
 # Of completions that were shown as they were sent.
-_KEPT: Final = frozenset({Finish.STOP, Finish.LENGTH})
+_KEPT: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
-def content_of(account: Account) -> KeptCompletion | None:
+def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
     """None: nothing of it may be kept, or nothing of it was shown."""
     admitted, texts = account.admitted, account.texts
     if admitted is None or not texts or account.ending not in _KEPT:
@@ -32,7 +32,7 @@ def content_of(account: Account) -> KeptCompletion | None:
     request, user_id = admitted.request, admitted.principal.credential.user_id
     if user_id is None or not admitted.principal.keeps_content:
         return None
-    return KeptCompletion(
+    return CapturedCompletion(
         request_id=account.arrival.request_id,
         user_id=user_id,
         occurred_at_ms=account.arrival.occurred_at_ms,
@@ -48,12 +48,12 @@ def content_of(account: Account) -> KeptCompletion | None:
     )
 
 
-def edit_of(principal: Principal, told: Edit, *, now_ms: int) -> KeptEdit | None:
+def capture_edit(principal: Principal, told: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
     """None: it may not be kept, or is too long."""
     user_id = principal.credential.user_id
     if user_id is None or not principal.keeps_content or len(told.text) > MAX_EDIT_CHARS:
         return None
-    return KeptEdit(
+    return CapturedEdit(
         request_id=told.request_id,
         user_id=user_id,
         occurred_at_ms=now_ms,
@@ -63,14 +63,14 @@ def edit_of(principal: Principal, told: Edit, *, now_ms: int) -> KeptEdit | None
     )
 
 
-def _chat(messages: tuple[Message, ...]) -> tuple[Turn, ...]:
+def _chat(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
     """The last ones that find room, whole."""
-    turns, room = list[Turn](), MAX_CHAT_CHARS
+    turns, room = list[ChatTurn](), MAX_CHAT_CHARS
     for message in reversed(messages):
         room -= len(message.text)
         if room < 0:
             break
-        turns.append(Turn(clean(message.role), clean(message.text)))
+        turns.append(ChatTurn(clean(message.role), clean(message.text)))
     return tuple(reversed(turns))
 
 

@@ -5,31 +5,33 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.captured_content import Item, KeptCompletion, Turn
-from inference.retrieval.redaction import redacted
+from caret.contracts.captured_content import CapturedCompletion, ChatTurn, Item
+from inference.retrieval.redaction import redact_in_slices
 
 _NO_PATH: Final = ""
 
 
-async def cleaned(item: Item) -> Item | None:
+async def redact_content(item: Item) -> Item | None:
     """None: a secret runs across the cursor, where cutting it out would leave a part."""
-    if not isinstance(item, KeptCompletion):
-        return msgspec.structs.replace(item, text=await redacted(_NO_PATH, item.text))
+    if not isinstance(item, CapturedCompletion):
+        return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))
     if await _hides_a_secret_at_the_cursor(item):
         return None
     return msgspec.structs.replace(
         item,
-        prefix=await redacted(item.path, item.prefix),
-        suffix=await redacted(item.path, item.suffix),
-        completion=await redacted(item.path, item.completion),
-        chat=tuple([Turn(turn.role, await redacted(_NO_PATH, turn.text)) for turn in item.chat]),
+        prefix=await redact_in_slices(item.path, item.prefix),
+        suffix=await redact_in_slices(item.path, item.suffix),
+        completion=await redact_in_slices(item.path, item.completion),
+        chat=tuple(
+            [ChatTurn(turn.role, await redact_in_slices(_NO_PATH, turn.text)) for turn in item.chat]
+        ),
     )
 
 
-async def _hides_a_secret_at_the_cursor(item: KeptCompletion) -> bool:
+async def _hides_a_secret_at_the_cursor(item: CapturedCompletion) -> bool:
     """Each line that the cursor cuts, before and after the completion came to stand in it."""
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     whole = f"{before}{item.completion}{after}"
     lines = {before + after, *whole.split("\n")}
     # A private key's first half is found by its header in either part.
-    return any([await redacted(item.path, line) != line for line in lines if line.strip()])
+    return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])

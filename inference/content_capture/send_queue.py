@@ -8,15 +8,15 @@ from caret.contracts.captured_content import Item
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.suggestion_edit import Edit
-from inference.content_capture.capture import content_of, edit_of
+from inference.completion.request_trace import RequestTrace
+from inference.completion.suggestion_edit import SuggestionEdit
+from inference.content_capture.capture import capture_completion, capture_edit
 
 MAX_ITEMS: Final = 256  # of 40,000 characters at most
 MAX_OF_TENANT: Final = 64  # nobody else's waits behind one tenant's
 
 
-class Outbox:
+class ContentQueue:
     """One event loop uses it. An Observer of completions: it takes microseconds."""
 
     def __init__(self, clock: Clock) -> None:
@@ -25,13 +25,13 @@ class Outbox:
         self._num_of_tenant: Counter[TenantId] = Counter()
         self._is_filled = asyncio.Event()
 
-    def ended(self, account: Account) -> None:
-        item = content_of(account)
+    def ended(self, account: RequestTrace) -> None:
+        item = capture_completion(account)
         if item is not None and account.principal is not None:
             self._put(account.principal.snapshot.tenant_id, item)
 
-    def edited(self, principal: Principal, told: Edit) -> None:
-        item = edit_of(principal, told, now_ms=self._clock.now_ms())
+    def edited(self, principal: Principal, told: SuggestionEdit) -> None:
+        item = capture_edit(principal, told, now_ms=self._clock.now_ms())
         if item is not None:
             self._put(principal.snapshot.tenant_id, item)
 

@@ -17,23 +17,23 @@ from caret.contracts.captured_content import (
     MAX_BATCH_CHARS,
     MAX_QUEUED,
     STREAM_MS,
-    Batch,
+    CapturedCompletion,
+    ContentBatch,
+    ContentSealer,
     Item,
-    KeptCompletion,
-    TelemetrySealer,
 )
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.ids import TenantId
-from inference.content_capture.redaction import cleaned
-from inference.content_capture.send_queue import Outbox
+from inference.content_capture.redaction import redact_content
+from inference.content_capture.send_queue import ContentQueue
 
 GATHER_S: Final = 2.0  # so that a user's completions of a while become one object
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Courier:
-    def __init__(self, redis: Redis, sealer: TelemetrySealer, outbox: Outbox) -> None:
+class ContentSender:
+    def __init__(self, redis: Redis, sealer: ContentSealer, outbox: ContentQueue) -> None:
         self._redis = redis
         self._sealer = sealer
         self._outbox = outbox
@@ -55,7 +55,7 @@ class Courier:
         gathered = defaultdict[TenantId, list[Item]](list)
         while (taken := self._outbox.take()) is not None:
             tenant_id, item = taken
-            if (clean := await cleaned(item)) is not None:
+            if (clean := await redact_content(item)) is not None:
                 gathered[tenant_id].append(clean)
         for tenant_id, items in gathered.items():
             for batch in batches(items):
@@ -66,21 +66,21 @@ class Courier:
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, CONTENT, cast(Any, sealed), FIELD, *limits))
 
 
-def batches(items: list[Item]) -> list[Batch]:
+def batches(items: list[Item]) -> list[ContentBatch]:
     """In order, each of MAX_BATCH_CHARS at most, or of one item."""
-    found, current, num_chars = list[Batch](), list[Item](), 0
+    found, current, num_chars = list[ContentBatch](), list[Item](), 0
     for item in items:
         length = _num_chars(item)
         if current and num_chars + length > MAX_BATCH_CHARS:
-            found.append(Batch(tuple(current)))
+            found.append(ContentBatch(tuple(current)))
             current, num_chars = [], 0
         current.append(item)
         num_chars += length
-    return [*found, Batch(tuple(current))] if current else found
+    return [*found, ContentBatch(tuple(current))] if current else found
 
 
 def _num_chars(item: Item) -> int:
-    if not isinstance(item, KeptCompletion):
+    if not isinstance(item, CapturedCompletion):
         return len(item.text)
     chat = sum(len(turn.text) for turn in item.chat)
     return len(item.prefix) + len(item.suffix) + len(item.completion) + chat

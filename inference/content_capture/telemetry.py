@@ -2,13 +2,13 @@
 
 from redis.asyncio import Redis
 
-from caret.contracts.captured_content import TelemetrySealer
+from caret.contracts.captured_content import ContentSealer
 from caret.foundation.clock import Clock
-from inference.content_capture.send_queue import Outbox
-from inference.content_capture.sender import Courier
+from inference.content_capture.send_queue import ContentQueue
+from inference.content_capture.sender import ContentSender
 
 
-class Telemetry(Outbox):
+class ContentCapture(ContentQueue):
     def __init__(self, redis: Redis, *, root_secret: bytes, clock: Clock) -> None:
         super().__init__(clock)
-        self.courier = Courier(redis, TelemetrySealer(root_secret), self)
+        self.courier = ContentSender(redis, ContentSealer(root_secret), self)

@@ -2,32 +2,32 @@
 
 from typing import Final
 
-from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
-from inference.context.prompt.chat_prompt import chat_prompt
-from inference.context.prompt.fim_prompt import fill_in_prompt
+from inference.context.prompt.chat_prompt import build_chat_prompt
+from inference.context.prompt.fim_prompt import build_fim_prompt
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.prompt.token_budget import PROMPT_TOKENS
-from inference.context.redaction.redact import file_type, redact_text, without_private_keys
+from inference.context.redaction.redact import file_type, redact_private_keys, redact_text
 from inference.errors import BadRequest
 
 _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 
 
 def assemble(
-    writer: PromptWriter, admitted: Admitted, snippets: tuple[Snippet, ...] = ()
+    writer: PromptWriter, admitted: AdmittedRequest, snippets: tuple[Snippet, ...] = ()
 ) -> Prompt:
     """Raises BadRequest: for a raw prompt without tokens `bad_field`, for one beyond the budget
     `prompt_too_long`; and what chat_prompt raises."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
     if request.messages:
-        return chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
+        return build_chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
     if request.is_raw:
         return _raw(writer, request, total)
-    return fill_in_prompt(writer, admitted, snippets, max_tokens=total)
+    return build_fim_prompt(writer, admitted, snippets, max_tokens=total)
 
 
 def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
@@ -53,5 +53,5 @@ def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int)
     token_ids = writer.tokens.encode_raw(request.prefix)
     if len(token_ids) > total:  # it is refused: do not spend time on redaction
         return token_ids
-    redacted = redact_text(without_private_keys(request.prefix), file_type(request.path))
+    redacted = redact_text(redact_private_keys(request.prefix), file_type(request.path))
     return token_ids if redacted == request.prefix else writer.tokens.encode_raw(redacted)

@@ -15,8 +15,8 @@ from typing import Final
 from tokenizers import Tokenizer
 
 from inference.demo_model import tokenizer as names
-from inference.demo_model.cuts import Cut, CutKind, Cutter
-from inference.demo_model.fim import FimIds, Order, arrange
+from inference.demo_model.cuts import CutKind, Cutter, TokenSpans
+from inference.demo_model.fim import FimIds, TrainingOrder, arrange
 from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
 
 MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often
@@ -39,14 +39,14 @@ FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to f
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class TrainingDocument:
     tokens: list[int]
     targets: list[int]  # what is to be predicted in each token's place: nearly always itself
     weights: list[float]  # of each target in the loss
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrainingRow:
     inputs: list[int]
     labels: list[int]  # the next target of each
     weights: list[float]  # of each label in the loss: 0 in the padding
@@ -58,7 +58,7 @@ class Mixture:
 
     group_shares: Mapping[Group, float]
     echo_share: float = 0.0  # of the documents
-    order: Order | None = None  # None: both
+    order: TrainingOrder | None = None  # None: both
 
 
 class DocumentSource:
@@ -74,17 +74,17 @@ class DocumentSource:
         self._siblings = _siblings(corpus)
         self.mixture = Mixture({group: 1.0 for group, files in self._groups.items() if files})
 
-    def row(self, num_tokens: int) -> Row:
+    def row(self, num_tokens: int) -> TrainingRow:
         document = self.document(num_tokens + 1)
         padding = num_tokens + 1 - len(document.tokens)
         pads = [self._id(names.FIM_PAD)] * padding
-        return Row(
+        return TrainingRow(
             inputs=(document.tokens + pads)[:-1],
             labels=(document.targets + pads)[1:],
             weights=(document.weights + [0.0] * padding)[1:],
         )
 
-    def document(self, max_tokens: int) -> Document:
+    def document(self, max_tokens: int) -> TrainingDocument:
         """At most so many tokens; fewer where the file is short and has no neighbours."""
         file = self._file()
         if self._rng.random() < self.mixture.echo_share:
@@ -93,7 +93,7 @@ class DocumentSource:
             return self._plain(file, max_tokens)
         context = self._context_for(file, max_tokens)
         filled = self._fim(file, max_tokens - len(context))
-        return Document(
+        return TrainingDocument(
             context + filled.tokens,
             context + filled.targets,
             [1.0] * len(context) + filled.weights,
@@ -104,7 +104,7 @@ class DocumentSource:
         group = self._rng.choices(list(shares), list(shares.values()))[0]
         return self._groups[group].draw(self._rng)
 
-    def _echo(self, file: TokenFile, max_tokens: int) -> Document:
+    def _echo(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         """Shuffled tokens, said twice, the second time with a middle cut out.
 
         Only the answer counts, and only copying finds it. It teaches to look up what followed the
@@ -116,15 +116,15 @@ class DocumentSource:
         cut, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
         return self._filled(tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0)
 
-    def _plain(self, file: TokenFile, max_tokens: int) -> Document:
+    def _plain(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
         start = self._cutter.line_start(file, start)
         tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
         if start + len(tokens) == file.end:
             tokens = [*tokens, self._id(names.END_OF_TEXT)][:max_tokens]
-        return Document(tokens, tokens, [1.0] * len(tokens))
+        return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
 
-    def _fim(self, file: TokenFile, max_tokens: int) -> Document:
+    def _fim(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         cut = self._cutter.cut(file, kind)
@@ -136,22 +136,22 @@ class DocumentSource:
 
     def _filled(
         self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
-    ) -> Document:
-        drawn = Order.PSM if self._rng.random() < PSM_SHARE else Order.SPM
+    ) -> TrainingDocument:
+        drawn = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
         order = self.mixture.order or drawn
         tokens = arrange(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
         num_given = len(tokens) - len(middle) - 1
         weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
         targets = tokens.copy()
-        if order is Order.PSM:
+        if order is TrainingOrder.PSM:
             # A hint: the answer's first token is asked for right behind the prefix, too, so that
             # the answer only has to look there. At inference nobody reads that prediction.
             after_marker = len(prefix) + 2
             targets[after_marker] = tokens[num_given]
             weights[after_marker] = FIRST_WEIGHT
-        return Document(tokens, targets, weights)
+        return TrainingDocument(tokens, targets, weights)
 
-    def _windows(self, file: TokenFile, cut: Cut, room: int) -> tuple[list[int], list[int]]:
+    def _windows(self, file: TokenFile, cut: TokenSpans, room: int) -> tuple[list[int], list[int]]:
         """Prefix and suffix that fill the room together, where the file is long enough."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0

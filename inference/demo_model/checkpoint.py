@@ -26,7 +26,7 @@ class CheckpointError(ValueError):
 
 
 @dataclass(slots=True)
-class Progress:
+class TrainingProgress:
     step: int = 0
     elapsed_s: float = 0.0  # over all runs, pauses between them not counted
     seed: int = 1
@@ -35,15 +35,15 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedCheckpoint:
     """The parts of a run that a checkpoint keeps."""
 
     model: Qwen3
     optimisers: tuple[torch.optim.Optimizer, ...]
-    progress: Progress
+    progress: TrainingProgress
 
 
-def save(trained: Trained, folder: Path) -> Path:
+def save(trained: TrainedCheckpoint, folder: Path) -> Path:
     content = {
         "model": trained.model.state_dict(),
         "optimisers": [optimiser.state_dict() for optimiser in trained.optimisers],
@@ -96,7 +96,7 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def restore(trained: Trained, content: dict[str, Any]) -> None:
+def restore(trained: TrainedCheckpoint, content: dict[str, Any]) -> None:
     trained.model.load_state_dict(content["model"])
     for optimiser, state in zip(trained.optimisers, content["optimisers"], strict=True):
         optimiser.load_state_dict(state)

@@ -18,13 +18,13 @@ TEXT = 'font-family="sans-serif" font-size="12" fill="#444"'
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     million_tokens: float
     nats: float
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class CurveFrame:
     """Maps figures to places in the picture. Both axes are linear; the loss need not begin at 0."""
 
     max_million_tokens: float
@@ -55,7 +55,7 @@ def thin(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
 def draw(lines: Sequence[dict[str, float]]) -> str:
     training, validation = points(lines, "loss"), points(lines, "validation_loss")
     every = training + validation
-    frame = Frame(
+    frame = CurveFrame(
         max_million_tokens=max(p.million_tokens for p in every),
         min_nats=int(min(p.nats for p in every)),
         max_nats=int(max(p.nats for p in every)) + 1,
@@ -72,16 +72,16 @@ def draw(lines: Sequence[dict[str, float]]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def points(lines: Sequence[dict[str, float]], field: str) -> list[Point]:
-    return [Point(line["tokens"] / 1e6, line[field]) for line in lines if field in line]
+def points(lines: Sequence[dict[str, float]], field: str) -> list[CurvePoint]:
+    return [CurvePoint(line["tokens"] / 1e6, line[field]) for line in lines if field in line]
 
 
-def _line(frame: Frame, points: Sequence[Point], stroke: str) -> str:
+def _line(frame: CurveFrame, points: Sequence[CurvePoint], stroke: str) -> str:
     path = " ".join(f"{frame.x(p.million_tokens):.1f},{frame.y(p.nats):.1f}" for p in points)
     return f'<polyline fill="none" {stroke} points="{path}"/>'
 
 
-def _axes(frame: Frame) -> list[str]:
+def _axes(frame: CurveFrame) -> list[str]:
     parts = []
     for nats in range(frame.min_nats, frame.max_nats + 1):
         y = frame.y(nats)

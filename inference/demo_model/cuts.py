@@ -35,7 +35,7 @@ class CutKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TokenSpans:
     """tokens[:start], prefix_end, middle, suffix_start and tokens[end:] are the file."""
 
     start: int
@@ -64,7 +64,7 @@ class Cutter:
         texts = [tokenizer.decode([i]) for i in range(tokenizer.get_vocab_size())]
         self._is_break = [text.startswith("\n") for text in texts]
 
-    def cut(self, file: TokenFile, kind: CutKind) -> Cut:
+    def cut(self, file: TokenFile, kind: CutKind) -> TokenSpans:
         """A cut of lines where no lines with the kind asked for are found in a few draws."""
         for _ in range(NUM_DRAWS):
             region = self._region(file)
@@ -80,8 +80,8 @@ class Cutter:
         above = self._decode(max(file.start, start - NUM_TOKENS_ABOVE), start)
         return _Region(start, end, text, above, lead=_indent(text))
 
-    def _cut(self, region: _Region, first: int, last: int) -> Cut:
-        return Cut(
+    def _cut(self, region: _Region, first: int, last: int) -> TokenSpans:
+        return TokenSpans(
             start=region.start,
             prefix_end=self._encode(region.text[:first]),
             middle=self._encode(region.text[first:last]),

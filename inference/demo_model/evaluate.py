@@ -23,9 +23,9 @@ from transformers import AutoModelForCausalLM
 from inference.demo_model.batches import fim_ids
 from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
 from inference.demo_model.export import WEIGHTS_FOLDER
-from inference.demo_model.fim import Cut, Order, prompt
+from inference.demo_model.fim import FimCut, TrainingOrder, prompt
 from inference.demo_model.name_probes import NameProbe, choose_name_probes
-from inference.demo_model.probes import Outcome, Probe, choose_probes, judge, parses
+from inference.demo_model.probes import EvalProbe, ProbeScore, choose_probes, judge, parses
 
 WINDOW_TOKENS = 2048
 PREFIX_TOKENS = 1024
@@ -41,12 +41,12 @@ class Completer:
     model: Any  # transformers publishes no types
     tokenizer: Tokenizer
 
-    def complete(self, cut: Cut, order: Order) -> str:
+    def complete(self, cut: FimCut, order: TrainingOrder) -> str:
         prefix, suffix = self._windows(cut)
         tokens = prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
         return self._generate(tokens)
 
-    def shown(self, cut: Cut) -> str:
+    def shown(self, cut: FimCut) -> str:
         """The prefix and the suffix as far as the prompt holds them."""
         prefix, suffix = self._windows(cut)
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
@@ -58,7 +58,7 @@ class Completer:
             logits = self.model(window).logits[0, :-1]
         return functional.cross_entropy(logits.float(), window[0, 1:], reduction="sum").item()
 
-    def _windows(self, cut: Cut) -> tuple[list[int], list[int]]:
+    def _windows(self, cut: FimCut) -> tuple[list[int], list[int]]:
         prefix = self._encode(cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
         suffix = self._encode(cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
         return prefix[-PREFIX_TOKENS:], suffix[:SUFFIX_TOKENS]
@@ -103,7 +103,7 @@ def nats_figures(completer: Completer, files: Sequence[SourceFile]) -> dict[str,
     }
 
 
-def line_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
     by_length = {}
     for shortest, longest in ANSWER_LENGTHS:
         group = [o for o in outcomes if shortest <= len(o.probe.cut.middle) <= longest]
@@ -133,7 +133,7 @@ def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dic
     }
 
 
-def sample(outcomes: Sequence[Outcome], seed: int) -> list[dict[str, Any]]:
+def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
     """Drawn by chance, not chosen."""
     chosen = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
     return [
@@ -148,7 +148,7 @@ def sample(outcomes: Sequence[Outcome], seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def _parses_bare(probe: Probe) -> bool:
+def _parses_bare(probe: EvalProbe) -> bool:
     return parses(probe.cut.prefix + probe.cut.suffix)
 
 
@@ -168,7 +168,7 @@ def main() -> None:
     probes = choose_probes(held_out, options.seed)[: options.max_probes]
     name_probes = choose_name_probes(held_out, completer.shown, options.seed)[: options.max_probes]
     report: dict[str, Any] = {"held_out": nats_figures(completer, held_out)}
-    for order in Order:
+    for order in TrainingOrder:
         outcomes = [judge(probe, completer.complete(probe.cut, order)) for probe in probes]
         report[order.value] = line_figures(outcomes)
         named = [completer.complete(probe.cut, order) for probe in name_probes]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Order(StrEnum):
+class TrainingOrder(StrEnum):
     PSM = "psm"
     SPM = "spm"
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class FimCut:
     prefix: str
     middle: str
     suffix: str
@@ -32,13 +32,13 @@ class FimIds:
     end: int
 
 
-def cut_line_at(text: str, cursor: int) -> Cut:
+def cut_line_at(text: str, cursor: int) -> FimCut:
     """From the cursor to the end of its line."""
     return _cut(text, cursor, _line_end(text, cursor))
 
 
 def arrange(
-    order: Order,
+    order: TrainingOrder,
     ids: FimIds,
     *,
     prefix: Sequence[int],
@@ -48,14 +48,16 @@ def arrange(
     return [*prompt(order, ids, prefix=prefix, suffix=suffix), *middle, ids.end]
 
 
-def prompt(order: Order, ids: FimIds, *, prefix: Sequence[int], suffix: Sequence[int]) -> list[int]:
-    if order is Order.PSM:
+def prompt(
+    order: TrainingOrder, ids: FimIds, *, prefix: Sequence[int], suffix: Sequence[int]
+) -> list[int]:
+    if order is TrainingOrder.PSM:
         return [ids.prefix, *prefix, ids.suffix, *suffix, ids.middle]
     return [ids.prefix, ids.suffix, *suffix, ids.middle, *prefix]
 
 
-def _cut(text: str, start: int, end: int) -> Cut:
-    return Cut(text[:start], text[start:end], text[end:])
+def _cut(text: str, start: int, end: int) -> FimCut:
+    return FimCut(text[:start], text[start:end], text[end:])
 
 
 def _line_end(text: str, position: int) -> int:

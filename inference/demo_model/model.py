@@ -62,7 +62,7 @@ class FeedForward(nn.Module):
         return out
 
 
-class Layer(nn.Module):
+class DecoderLayer(nn.Module):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.input_layernorm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
@@ -83,7 +83,7 @@ class Qwen3(nn.Module):
         super().__init__()
         self.shape = shape
         self.embed_tokens = nn.Embedding(shape.vocabulary_tokens, shape.hidden)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_layers))
+        self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_layers))
         self.norm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
         self._initialise()
 

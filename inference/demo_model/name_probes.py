@@ -16,21 +16,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from inference.demo_model.corpus import SourceFile
-from inference.demo_model.fim import Cut, cut_line_at
+from inference.demo_model.fim import FimCut, cut_line_at
 
 MAX_PROBES_PER_FILE = 15
 MIN_NAME_CHARS = 4
 NOT_COPIED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
 Window = Callable[
-    [Cut], str
+    [FimCut], str
 ]  # the prefix and the suffix that a prompt shows, with a line break between
 
 
 @dataclass(frozen=True, slots=True)
 class NameProbe:
     path: str
-    cut: Cut
+    cut: FimCut
     typed: str  # the part of the name before the cursor
     rest: str
 
@@ -57,7 +57,7 @@ def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -
     return probes
 
 
-def _probe(path: str, cut: Cut, name: str, num_typed: int) -> NameProbe:
+def _probe(path: str, cut: FimCut, name: str, num_typed: int) -> NameProbe:
     return NameProbe(path, cut, typed=name[:num_typed], rest=name[num_typed:])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inference.demo_model.corpus import SourceFile
-from inference.demo_model.fim import Cut, cut_line_at
+from inference.demo_model.fim import FimCut, cut_line_at
 
 MAX_PROBES_PER_FILE = 15
 MIN_LINE_CHARS = 8
@@ -18,33 +18,33 @@ MIN_ANSWER_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class EvalProbe:
     path: str
-    cut: Cut
+    cut: FimCut
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    probe: Probe
+class ProbeScore:
+    probe: EvalProbe
     completion: str  # as generated, cut at the first line break
     is_exact: bool  # but for spaces at the line's end
     parses: bool
 
 
-def choose_probes(files: Sequence[SourceFile], seed: int) -> list[Probe]:
+def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
     """The same files and seed give the same probes."""
     probes = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}")
         starts = _code_lines(file.text)
         chosen = rng.sample(starts, min(MAX_PROBES_PER_FILE, len(starts)))
-        probes += [Probe(file.path, _cut_in_line(file.text, start, rng)) for start in chosen]
+        probes += [EvalProbe(file.path, _cut_in_line(file.text, start, rng)) for start in chosen]
     return probes
 
 
-def judge(probe: Probe, completion: str) -> Outcome:
+def judge(probe: EvalProbe, completion: str) -> ProbeScore:
     line = completion.split("\n", 1)[0]
-    return Outcome(
+    return ProbeScore(
         probe=probe,
         completion=line,
         is_exact=line.rstrip() == probe.cut.middle.rstrip(),
@@ -84,7 +84,7 @@ def _docstring_lines(text: str) -> set[int]:
     return lines
 
 
-def _cut_in_line(text: str, start: int, rng: random.Random) -> Cut:
+def _cut_in_line(text: str, start: int, rng: random.Random) -> FimCut:
     line = text[start:].split("\n", 1)[0].rstrip()
     indent = len(line) - len(line.lstrip())
     return cut_line_at(text, start + rng.randint(indent, len(line) - MIN_ANSWER_CHARS))

@@ -56,7 +56,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class LearningRateSchedule:
     seed: int
     cool_down_step: int | None = None  # where the cool-down begins; None: not yet
     cool_down_steps: int = 0

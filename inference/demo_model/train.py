@@ -31,11 +31,11 @@ from torch.utils.data import DataLoader, Dataset
 
 from inference.demo_model import checkpoint, token_corpus
 from inference.demo_model.batches import DocumentSource
-from inference.demo_model.checkpoint import CheckpointError, Progress, Trained
+from inference.demo_model.checkpoint import CheckpointError, TrainedCheckpoint, TrainingProgress
 from inference.demo_model.corpus import read_corpus, standard_library
 from inference.demo_model.model import ModelShape, Qwen3
 from inference.demo_model.optimiser import optimisers
-from inference.demo_model.schedule import TOKENS_PER_STEP, Schedule
+from inference.demo_model.schedule import TOKENS_PER_STEP, LearningRateSchedule
 from inference.demo_model.token_corpus import CorpusError, TokenCorpus
 from inference.demo_model.validation import Validation, as_tensors
 
@@ -54,7 +54,9 @@ class RunError(ValueError):
 class Batches(Dataset[Tensors]):
     """The batch of each step, computed from the seed and the step alone."""
 
-    def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, schedule: Schedule) -> None:
+    def __init__(
+        self, corpus: TokenCorpus, tokenizer: Tokenizer, schedule: LearningRateSchedule
+    ) -> None:
         self._rng = random.Random()
         self._source = DocumentSource(corpus, tokenizer, self._rng)
         self._schedule = schedule
@@ -66,7 +68,7 @@ class Batches(Dataset[Tensors]):
         return as_tensors([self._source.row(batch.row_tokens) for _ in range(batch.num_rows)])
 
 
-class Run:
+class TrainingRun:
     def __init__(self, options: argparse.Namespace) -> None:
         self.folder: Path = options.run
         self._mirror: Path | None = options.mirror
@@ -194,17 +196,17 @@ def lock(folder: Path) -> TextIO:
     return file
 
 
-def _new_model(seed: int, device: torch.device) -> Trained:
+def _new_model(seed: int, device: torch.device) -> TrainedCheckpoint:
     torch.manual_seed(seed)
     model = Qwen3(ModelShape()).to(device)
-    return Trained(model, optimisers(model), Progress(seed=seed))
+    return TrainedCheckpoint(model, optimisers(model), TrainingProgress(seed=seed))
 
 
-def _schedule(progress: Progress) -> Schedule:
-    return Schedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
+def _schedule(progress: TrainingProgress) -> LearningRateSchedule:
+    return LearningRateSchedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
 
 
-def _end_step(options: argparse.Namespace, schedule: Schedule) -> int:
+def _end_step(options: argparse.Namespace, schedule: LearningRateSchedule) -> int:
     asked = int(options.tokens / TOKENS_PER_STEP)
     return asked if schedule.last_step is None else min(asked, schedule.last_step)
 
@@ -240,7 +242,7 @@ def main() -> None:
             options.run = options.to
         options.run.mkdir(parents=True, exist_ok=True)
         with lock(options.run):
-            Run(options).train()
+            TrainingRun(options).train()
     except (CheckpointError, CorpusError, RunError) as error:
         sys.exit(str(error))
 

@@ -7,9 +7,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from inference.demo_model.batches import ANSWER_WEIGHT, DocumentSource, Mixture, Row
+from inference.demo_model.batches import ANSWER_WEIGHT, DocumentSource, Mixture, TrainingRow
 from inference.demo_model.corpus import SourceFile
-from inference.demo_model.fim import Order
+from inference.demo_model.fim import TrainingOrder
 from inference.demo_model.model import Qwen3
 from inference.demo_model.token_corpus import Group, encode
 
@@ -29,8 +29,8 @@ class Validation:
         corpus = encode(((Group.LIBRARY, "cpython", file) for file in files), tokenizer)
         shares = {Group.LIBRARY: 1.0}
         mixtures = {
-            "spm_nats": Mixture(shares, order=Order.SPM),
-            "psm_nats": Mixture(shares, order=Order.PSM),
+            "spm_nats": Mixture(shares, order=TrainingOrder.SPM),
+            "psm_nats": Mixture(shares, order=TrainingOrder.PSM),
             "echo_nats": Mixture(shares, echo_share=1.0),
         }
         self._rows = {"validation_loss": plain_rows(files, tokenizer, ROW_TOKENS)[:NUM_PLAIN_ROWS]}
@@ -45,7 +45,7 @@ class Validation:
         """Nats per token of each kind."""
         return {name: self._mean_nats(model, rows) for name, rows in self._rows.items()}
 
-    def _mean_nats(self, model: Qwen3, rows: Sequence[Row]) -> float:
+    def _mean_nats(self, model: Qwen3, rows: Sequence[TrainingRow]) -> float:
         nats, weight = 0.0, 0.0
         for start in range(0, len(rows), ROWS_AT_ONCE):
             batch = as_tensors(rows[start : start + ROWS_AT_ONCE])
@@ -56,28 +56,30 @@ class Validation:
         return nats / weight
 
 
-def plain_rows(files: Sequence[SourceFile], tokenizer: Tokenizer, num_tokens: int) -> list[Row]:
+def plain_rows(
+    files: Sequence[SourceFile], tokenizer: Tokenizer, num_tokens: int
+) -> list[TrainingRow]:
     """Each file from its beginning, in rows of its own; the remainder of a file is left out."""
     rows = []
     for file in files:
         tokens: list[int] = tokenizer.encode(file.text, add_special_tokens=False).ids
         for start in range(0, len(tokens) - num_tokens, num_tokens):
             window = tokens[start : start + num_tokens + 1]
-            rows.append(Row(window[:-1], window[1:], weights=[1.0] * num_tokens))
+            rows.append(TrainingRow(window[:-1], window[1:], weights=[1.0] * num_tokens))
     return rows
 
 
-def as_tensors(rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
+def as_tensors(rows: Sequence[TrainingRow]) -> tuple[Tensor, Tensor, Tensor]:
     """Inputs, labels and weights, each (rows, tokens)."""
     inputs = torch.tensor([row.inputs for row in rows])
     labels = torch.tensor([row.labels for row in rows])
     return inputs, labels, torch.tensor([row.weights for row in rows])
 
 
-def _answer_only(row: Row) -> Row:
+def _answer_only(row: TrainingRow) -> TrainingRow:
     """Less the hint behind the prefix and the text that is given."""
     weights = [1.0 if weight >= ANSWER_WEIGHT else 0.0 for weight in row.weights]
     for place in range(len(weights) - 1):
         if row.labels[place] != row.inputs[place + 1]:
             weights[place] = 0.0
-    return Row(row.inputs, row.labels, weights)
+    return TrainingRow(row.inputs, row.labels, weights)

@@ -8,25 +8,25 @@ from typing import Final
 import structlog
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import TenantId
 from caret.foundation.parsing.grammars import grammar_of
-from inference.completion.request import Admitted, CompletionRequest
-from inference.completion.request_trace import Account
+from inference.completion.request import AdmittedRequest, CompletionRequest
+from inference.completion.request_trace import RequestTrace
 from inference.completion.variant import Variant
 from inference.context.prompt.cursor_text import line_before
 from inference.context.prompt.prompt import Prompt
 from inference.context.redaction.redact import file_type
-from inference.filtering.filter_reason import CutReason
-from inference.filtering.line_gate import Checks, Gate
-from inference.filtering.public_code_index import Matcher, PublicCode
-from inference.filtering.secret_detection import has_credential, held_from
-from inference.filtering.syntax_check import Syntax, parser_of
-from inference.filtering.token_healing import Healer
-from inference.filtering.truncation import Cutter
-from inference.filtering.truncation_context import surroundings_of
-from inference.pools.engine import Chunk, EngineStop
+from inference.filtering.filter_reason import FilterReason
+from inference.filtering.line_gate import LineChecks, LineGate
+from inference.filtering.public_code_index import PublicCode, PublicCodeMatcher
+from inference.filtering.secret_detection import contains_secret, find_pending_secret
+from inference.filtering.syntax_check import SyntaxChecker, make_parser
+from inference.filtering.token_healing import TokenHealer
+from inference.filtering.truncation import Truncator
+from inference.filtering.truncation_context import build_truncation_context
+from inference.pools.engine import EngineChunk, EngineStop
 
 log = structlog.get_logger(__name__)
 # Of the cursor's line: what a credential that the completion goes on with may have begun with. The
@@ -44,10 +44,10 @@ def check_filters(variants: Iterable[Variant]) -> None:
 
 
 def filter(
-    chunks: AsyncIterator[Chunk],
-    admitted: Admitted,
+    chunks: AsyncIterator[EngineChunk],
+    admitted: AdmittedRequest,
     prompt: Prompt,
-    account: Account,
+    account: RequestTrace,
     *,
     public_code: PublicCode | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
@@ -63,20 +63,22 @@ def filter(
     if request.is_raw or request.messages:
         checks = _checks(admitted, None, public_code)
         return aclosing(_verbatim(chunks, checks, request, account))
-    around = surroundings_of(request, is_single_line=prompt.is_single_line)
+    around = build_truncation_context(request, is_single_line=prompt.is_single_line)
     syntax = _syntax(request, admitted.variant)
     account.is_parsed = syntax is not None
-    cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
+    cutter = Truncator(around, syntax.goes_on if syntax is not None else None)
     checks = _checks(admitted, syntax, public_code)
-    gate = Gate(checks, line_before=_end_of_line(request.prefix))
-    return aclosing(_filtered(chunks, Healer(prompt.healed), cutter, gate, account))
+    gate = LineGate(checks, line_before=_end_of_line(request.prefix))
+    return aclosing(_filtered(chunks, TokenHealer(prompt.healed), cutter, gate, account))
 
 
 def _end_of_line(prefix: str) -> str:
     return line_before(prefix)[-_LINE_BEFORE_CHARS:]
 
 
-def _checks(admitted: Admitted, syntax: Syntax | None, public_code: PublicCode | None) -> Checks:
+def _checks(
+    admitted: AdmittedRequest, syntax: SyntaxChecker | None, public_code: PublicCode | None
+) -> LineChecks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)
     public = None
@@ -84,22 +86,24 @@ def _checks(admitted: Admitted, syntax: Syntax | None, public_code: PublicCode |
         if public_code is None:
             _warn_without_index(admitted.principal.snapshot.tenant_id)
         else:
-            public = Matcher(public_code, prefix=request.prefix).is_public
-    return Checks(
+            public = PublicCodeMatcher(public_code, prefix=request.prefix).is_public
+    return LineChecks(
         is_sound=syntax.is_sound if syntax is not None else None,
         # In mode fim the client has its own idea of where it ends.
         ends_before=syntax.ends_before if syntax and request.mode is not Mode.FIM else None,
-        held_from=partial(held_from, kind=kind) if policy.withholds_secrets else None,
-        has_secret=partial(has_credential, kind=kind) if policy.withholds_secrets else None,
+        held_from=partial(find_pending_secret, kind=kind) if policy.withholds_secrets else None,
+        has_secret=partial(contains_secret, kind=kind) if policy.withholds_secrets else None,
         is_public=public,
     )
 
 
-def _syntax(request: CompletionRequest, variant: Variant) -> Syntax | None:
+def _syntax(request: CompletionRequest, variant: Variant) -> SyntaxChecker | None:
     grammar = grammar_of(request.language, request.path)
     if grammar is None or variant.filter == "plain":
         return None
-    return Syntax(grammar, parser_of(grammar), prefix=request.prefix, suffix=request.suffix)
+    return SyntaxChecker(
+        grammar, make_parser(grammar), prefix=request.prefix, suffix=request.suffix
+    )
 
 
 @lru_cache(maxsize=1_024)
@@ -109,9 +113,12 @@ def _warn_without_index(tenant_id: TenantId) -> None:
 
 
 async def _verbatim(
-    chunks: AsyncIterator[Chunk], checks: Checks, request: CompletionRequest, account: Account
+    chunks: AsyncIterator[EngineChunk],
+    checks: LineChecks,
+    request: CompletionRequest,
+    account: RequestTrace,
 ) -> AsyncGenerator[str, None]:
-    gate = Gate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
+    gate = LineGate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
     stop: EngineStop | None = None
     async for chunk in chunks:
         stop = chunk.stop or stop
@@ -122,11 +129,15 @@ async def _verbatim(
     if shown := gate.finish():
         yield shown
     account.cut_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
-    account.finish(Finish.FILTERED if gate.is_withheld else _finish(stop))
+    account.finish(FinishReason.FILTERED if gate.is_withheld else _finish(stop))
 
 
 async def _filtered(
-    chunks: AsyncIterator[Chunk], healer: Healer, cutter: Cutter, gate: Gate, account: Account
+    chunks: AsyncIterator[EngineChunk],
+    healer: TokenHealer,
+    cutter: Truncator,
+    gate: LineGate,
+    account: RequestTrace,
 ) -> AsyncGenerator[str, None]:
     stop: EngineStop | None = None
     has_text = has_shown = False
@@ -144,19 +155,19 @@ async def _filtered(
         yield shown
     is_blank = has_text and not has_shown
     reason = (
-        healer.reason or gate.reason or cutter.reason or (CutReason.BLANK if is_blank else None)
+        healer.reason or gate.reason or cutter.reason or (FilterReason.BLANK if is_blank else None)
     )
     is_withheld = is_blank or gate.is_withheld
     account.cut_reason = _reason(reason, stop, is_withheld=is_withheld)
-    account.finish(Finish.FILTERED if is_withheld else _finish(stop))
+    account.finish(FinishReason.FILTERED if is_withheld else _finish(stop))
 
 
-def _finish(stop: EngineStop | None) -> Finish:
+def _finish(stop: EngineStop | None) -> FinishReason:
     """What is cut off ends as what became too long: more would have come."""
-    return Finish.STOP if stop is EngineStop.STOP or stop is None else Finish.LENGTH
+    return FinishReason.STOP if stop is EngineStop.STOP or stop is None else FinishReason.LENGTH
 
 
-def _reason(reason: CutReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
+def _reason(reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
     if stop is EngineStop.LOST and not is_withheld:
-        return CutReason.ENGINE_LOST  # what the filter cut besides may be broken for that alone
+        return FilterReason.ENGINE_LOST  # what the filter cut besides may be broken for that alone
     return reason or ""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class CutReason(StrEnum):
+class FilterReason(StrEnum):
     LINE_END = "line_end"  # of a request for a single line
     BLOCK_END = "block_end"  # the next line leaves the cursor's block
     BLANK_LINE = "blank_line"  # ends what nobody asked for

@@ -23,7 +23,7 @@ def normalise(text: str) -> str:
     return "".join(text.split())
 
 
-class Rolling:
+class RollingHash:
     """The hash of the last WINDOW_CHARS characters of a text that grows."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Rolling:
 
 
 def window_hashes(normalised: str) -> Iterator[int]:
-    rolling = Rolling()
+    rolling = RollingHash()
     for character in normalised:
         if (hashed := rolling.add(character)) is not None:
             yield hashed

@@ -19,14 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from inference.filtering.filter_reason import CutReason
+from inference.filtering.filter_reason import FilterReason
 
 # So many lines without a good point are not mended by one more.
-MAX_UNSOUND_LINES: Final = 12
+MAX_INVALID_LINES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class LineChecks:
     """None: not asked for. Each gets the completion so far, or its last line."""
 
     is_sound: Callable[[str], bool] | None = None  # of all text up to the end of a line
@@ -40,8 +40,8 @@ class Checks:
     is_public: Callable[[str], bool] | None = None  # of what has come since it was last asked
 
 
-class Gate:
-    def __init__(self, checks: Checks, *, line_before: str, is_verbatim: bool = False) -> None:
+class LineGate:
+    def __init__(self, checks: LineChecks, *, line_before: str, is_verbatim: bool = False) -> None:
         self._checks = checks
         self._is_verbatim = is_verbatim
         self._line_before = line_before  # what stands before the cursor on its line
@@ -53,7 +53,7 @@ class Gate:
         self._is_ever_sound = False
         self.has_ended = False
         self.is_withheld = False
-        self.reason: CutReason | None = None
+        self.reason: FilterReason | None = None
 
     def feed(self, text: str) -> str:
         """What may go out now, perhaps nothing; after `has_ended` nothing more."""
@@ -76,7 +76,7 @@ class Gate:
         if not self.has_ended:
             self._end_line()
             if self._num_unsound:
-                self._end(CutReason.SYNTAX)
+                self._end(FilterReason.SYNTAX)
             self.has_ended = True
         self.is_withheld = self.is_withheld or self._is_never_sound()
         return "" if self.is_withheld else self._out()
@@ -86,7 +86,7 @@ class Gate:
         self._num_sent = max(self._num_sent, self._num_good)
         return out
 
-    def _end(self, reason: CutReason) -> None:
+    def _end(self, reason: FilterReason) -> None:
         self.has_ended = True
         self.reason = self.reason or reason
 
@@ -94,7 +94,7 @@ class Gate:
         """The first line, or each one, goes out as it grows, save what may become a credential."""
         if self._checks.is_public is not None and self._checks.is_public(part):
             self.is_withheld = True
-            self._end(CutReason.PUBLIC_CODE)
+            self._end(FilterReason.PUBLIC_CODE)
         elif self._line_start == 0 or self._is_verbatim:
             place = self._checks.held_from and self._checks.held_from(self._line())
             self._num_good = len(self._text) if place is None else self._place(place)
@@ -111,19 +111,19 @@ class Gate:
     def _end_line(self) -> None:
         if self._checks.has_secret is not None and self._checks.has_secret(self._line()):
             self.is_withheld = self._line_start == 0 or self._num_sent > self._line_start
-            self._end(CutReason.SECRET)
+            self._end(FilterReason.SECRET)
         elif self._checks.is_sound is None or self._checks.is_sound(self._text):
             self._accept_line()
         else:
             self._num_unsound += 1
-            if self._num_unsound > MAX_UNSOUND_LINES:
-                self._end(CutReason.SYNTAX)
+            if self._num_unsound > MAX_INVALID_LINES:
+                self._end(FilterReason.SYNTAX)
 
     def _accept_line(self) -> None:
         ends_before = self._checks.ends_before
         if self._line_start and ends_before and ends_before(self._text, self._line_start):
             self._num_unsound = 0
-            self._end(CutReason.BLOCK_END)
+            self._end(FilterReason.BLOCK_END)
             return
         self._is_ever_sound = True
         self._num_unsound = 0
@@ -132,4 +132,4 @@ class Gate:
         self._num_good = max(self._num_good, len(shown))
 
     def _is_never_sound(self) -> bool:
-        return self.reason is CutReason.SYNTAX and not self._is_ever_sound
+        return self.reason is FilterReason.SYNTAX and not self._is_ever_sound

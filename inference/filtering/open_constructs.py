@@ -78,7 +78,7 @@ _TAILS: Final[dict[Grammar, tuple[str, ...]]] = {
 }
 
 
-def finishes(grammar: Grammar, text: str) -> Sequence[str]:
+def closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
     """What to add to `text`, which begins a line of code, so that it may be whole. Never empty
     texts; in the order in which to try them."""
     closers = _closers(grammar, text)
@@ -91,7 +91,7 @@ def finishes(grammar: Grammar, text: str) -> Sequence[str]:
     return [*(text for text in texts if text), *(wanting + text for text in texts if wanting)]
 
 
-def is_within_text(grammar: Grammar, text: str) -> bool:
+def is_inside_literal(grammar: Grammar, text: str) -> bool:
     """Whether `text`, which begins a line of code, ends within a string or comment of several
     lines, where indentation means nothing."""
     _, quote = _scan(grammar, text)

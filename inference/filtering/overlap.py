@@ -4,7 +4,7 @@ After Knuth, Morris and Pratt: each letter is looked at once, however long both 
 """
 
 
-class Overlap:
+class SuffixOverlap:
     def __init__(self, text: str) -> None:
         self._text = text
         # Of each of its beginnings, how much of its end is a beginning, too. Made as far as it is

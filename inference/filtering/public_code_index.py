@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from caret.foundation.environment import BadSetting
-from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, Rolling, normalise
+from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, RollingHash, normalise
 
 # Magic, version, characters of a window, windows of which one is kept, number of hashes.
 HEADER: Final = struct.Struct("<8sIIIxxxxQ")
@@ -29,7 +29,7 @@ class PublicCode(Protocol):
     def has(self, hashed: int) -> bool: ...
 
 
-class IndexFile:
+class PublicCodeIndexFile:
     """Raises BadSetting when the file is not an index of this version."""
 
     def __init__(self, path: Path) -> None:
@@ -56,12 +56,12 @@ class IndexFile:
         return place < len(self._hashes) and self._hashes[place] == hashed
 
 
-class Matcher:
+class PublicCodeMatcher:
     """Follows one completion, which goes on from `prefix`."""
 
     def __init__(self, public_code: PublicCode, *, prefix: str) -> None:
         self._public_code = public_code
-        self._rolling = Rolling()
+        self._rolling = RollingHash()
         context = normalise(prefix[-_MAX_CONTEXT_CHARS:])
         for character in context[-(WINDOW_CHARS - MIN_OWN_CHARS) :]:
             self._rolling.add(character)

@@ -10,7 +10,7 @@ _MIN_CHARS: Final = 40  # of all rounds: `None, None, None, None, None` is ordin
 _MAX_LINES: Final = 4
 
 
-def goes_in_circles(line: str) -> bool:
+def is_repeating(line: str) -> bool:
     """Whether the line ends with the same text, words among it, over and over again."""
     return len(line) >= _MIN_CHARS and any(_ends_with_rounds(line, size) for size in _UNIT_CHARS)
 
@@ -23,7 +23,7 @@ def _ends_with_rounds(line: str, size: int) -> bool:
     return line.endswith(unit * num_rounds)
 
 
-class Lines:
+class RecentLines:
     """The lines so far, without blank ones."""
 
     def __init__(self) -> None:

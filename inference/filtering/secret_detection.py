@@ -11,7 +11,7 @@ from detect_secrets.plugins.keyword import DENYLIST
 from detect_secrets.plugins.private_key import PrivateKeyDetector
 from detect_secrets.util.filetype import FileType
 
-from inference.context.redaction.keyword_secrets import has_name_hint
+from inference.context.redaction.keyword_secrets import may_contain_keyword
 from inference.context.redaction.redact import (
     LONG_RUN_CHARS,
     SHORT_RUN_CHARS,
@@ -38,17 +38,17 @@ _LONG_RUN: Final = re.compile(rf"[A-Za-z0-9+/=]{{{LONG_RUN_CHARS},}}+")
 _DIGIT: Final = re.compile(r"\d")
 
 
-def has_credential(line: str, kind: FileType) -> bool:
+def contains_secret(line: str, kind: FileType) -> bool:
     is_key = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
     return is_key or redact_lines([line], kind) != [line]
 
 
-def held_from(line: str, kind: FileType) -> int | None:
+def find_pending_secret(line: str, kind: FileType) -> int | None:
     """Which end of a line that is still growing is a credential, or may turn out to be one."""
-    named = _NAMED.search(line) if has_name_hint(line) else None
+    named = _NAMED.search(line) if may_contain_keyword(line) else None
     places = [named.end()] if named is not None else []
     tokens = list(_tokens(line))
-    if tokens and has_credential(line, kind):
+    if tokens and contains_secret(line, kind):
         places.append(tokens[0][0])
     elif tokens and tokens[-1][1] == len(line):
         places.append(tokens[-1][0])

@@ -15,8 +15,8 @@ from typing import Final
 from tree_sitter import Node, Tree
 
 from caret.foundation.parsing.grammars import Grammar
-from caret.foundation.parsing.parse import Allowance, Unparsed, parse
-from inference.filtering.open_constructs import finishes, is_within_text
+from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
+from inference.filtering.open_constructs import closing_candidates, is_inside_literal
 from inference.filtering.syntax_excerpt import Excerpt, excerpt
 
 Parse = Callable[[bytes], Tree]  # the port to the parser; raises Unparsed
@@ -31,13 +31,13 @@ _DIRECTIVES: Final = frozenset({Grammar.C, Grammar.CPP, Grammar.CSHARP})
 _PHP_TAG: Final = "<?php"
 
 
-def parser_of(grammar: Grammar) -> Parse:
+def make_parser(grammar: Grammar) -> Parse:
     """For one completion."""
-    return partial(parse, grammar, allowance=Allowance(total_s=MAX_PARSING_S))
+    return partial(parse, grammar, allowance=ParseBudget(total_s=MAX_PARSING_S))
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class _ParsedText:
     """What was asked about last, as it is or finished."""
 
     completion: str
@@ -45,7 +45,7 @@ class _Parsed:
     tree: Tree
 
 
-class Syntax:
+class SyntaxChecker:
     """The syntax around one cursor. Parses when it is asked: once where nothing is broken, twice
     where nothing is more broken than it was, else up to ten times."""
 
@@ -54,7 +54,7 @@ class Syntax:
         self._parse_bytes = parse
         self._prefix = prefix
         self._suffix = suffix
-        self._parsed: _Parsed | None = None
+        self._parsed: _ParsedText | None = None
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_sound(self, completion: str) -> bool:
@@ -62,18 +62,18 @@ class Syntax:
         tell."""
         try:
             return self._is_no_worse(completion)
-        except Unparsed:
+        except ParseAbandoned:
             return True
 
     def _is_no_worse(self, completion: str) -> bool:
         tree = self._parse(self._near.before + completion + self._near.after)
-        self._parsed = _Parsed(completion, self._near, tree)
+        self._parsed = _ParsedText(completion, self._near, tree)
         damage = self._damage_of(tree)
         if not damage or self._is_prose or damage <= self._settled_nearby:
             return True
         for finished in self._finished(completion, tree):
             if self._is_allowed(self._damage_of(finished), completion):
-                self._parsed = _Parsed(completion, self._wide, finished)
+                self._parsed = _ParsedText(completion, self._wide, finished)
                 return True
         return False
 
@@ -84,7 +84,7 @@ class Syntax:
         rest, newline, below = wide.after.partition("\n")
         written = wide.before + completion + rest
         yield nearby if wide is self._near else self._parse(f"{written}{newline}{below}")
-        for finish in finishes(self._grammar, wide.line_before + completion + rest):
+        for finish in closing_candidates(self._grammar, wide.line_before + completion + rest):
             yield self._parse(f"{written}{finish}{newline}{below}")
 
     def _is_allowed(self, damage: int, completion: str) -> bool:
@@ -98,7 +98,7 @@ class Syntax:
         """Within a docstring or comment, of which an excerpt may hold one end only."""
         if self._grammar is Grammar.PYTHON:
             return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
-        has_comments = is_within_text(self._grammar, "/*")
+        has_comments = is_inside_literal(self._grammar, "/*")
         return has_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
 
     @cached_property
@@ -153,13 +153,13 @@ class Syntax:
         """Whether a line that is indented less than the block belongs to it all the same."""
         if self._grammar in _DIRECTIVES and line.lstrip().startswith("#"):
             return True
-        return is_within_text(self._grammar, self._near.line_before + completion)
+        return is_inside_literal(self._grammar, self._near.line_before + completion)
 
     def _damage(self, text: str) -> int:
         return self._damage_of(self._parse(text))
 
     def _damage_of(self, tree: Tree) -> int:
-        return damage(tree, looks_everywhere=self._grammar is Grammar.HTML)
+        return count_syntax_errors(tree, looks_everywhere=self._grammar is Grammar.HTML)
 
     def _parse(self, text: str) -> Tree:
         if self._has_tag and _PHP_TAG not in text:
@@ -189,7 +189,7 @@ def _num_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def damage(tree: Tree, *, looks_everywhere: bool = False) -> int:
+def count_syntax_errors(tree: Tree, *, looks_everywhere: bool = False) -> int:
     """How many places the parser had to skip text at, or to make some up. HTML's end tags that
     nothing has begun are no errors to its parser, so all of its tree is looked at."""
     count = 0

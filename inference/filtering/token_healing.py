@@ -8,13 +8,13 @@ word. What the cursor has already goes; a completion that begins otherwise is of
       ad(path)        what is shown
 """
 
-from inference.filtering.filter_reason import CutReason
+from inference.filtering.filter_reason import FilterReason
 
 
-class Healer:
+class TokenHealer:
     def __init__(self, healed: str) -> None:
         self._awaited = healed  # of what was withheld, the part that was not written yet
-        self.reason: CutReason | None = None  # once it is clear that nothing may be shown
+        self.reason: FilterReason | None = None  # once it is clear that nothing may be shown
 
     def feed(self, text: str) -> str:
         """What comes after the withheld part; nothing while that is not complete."""
@@ -22,7 +22,7 @@ class Healer:
             return "" if self.reason is not None else text
         num_common = min(len(self._awaited), len(text))
         if self._awaited[:num_common] != text[:num_common]:
-            self.reason = CutReason.OTHER_WORD
+            self.reason = FilterReason.OTHER_WORD
             return ""
         self._awaited = self._awaited[num_common:]
         return text[num_common:]
@@ -30,4 +30,4 @@ class Healer:
     def finish(self) -> None:
         """The engine has ended."""
         if self._awaited:
-            self.reason = CutReason.OTHER_WORD
+            self.reason = FilterReason.OTHER_WORD

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from inference.filtering.filter_reason import CutReason
-from inference.filtering.overlap import Overlap
-from inference.filtering.repetition import CHECK_EVERY, Lines, goes_in_circles
+from inference.filtering.filter_reason import FilterReason
+from inference.filtering.overlap import SuffixOverlap
+from inference.filtering.repetition import CHECK_EVERY, RecentLines, is_repeating
 
 _CLOSERS: Final = ")]}"
 _OPENERS: Final = "([{"
@@ -25,7 +25,7 @@ _UNSPELT: Final = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TruncationContext:
     """What a cutter knows of the text around the cursor."""
 
     is_single_line: bool
@@ -39,11 +39,11 @@ class Surroundings:
 
 
 # Whether a line goes on with the block whatever its indentation: of the text before it and itself.
-GoesOn = Callable[[str, str], bool]
+CanContinue = Callable[[str, str], bool]
 
 
-class Cutter:
-    def __init__(self, surroundings: Surroundings, goes_on: GoesOn | None = None) -> None:
+class Truncator:
+    def __init__(self, surroundings: TruncationContext, goes_on: CanContinue | None = None) -> None:
         self._around = surroundings
         self._goes_on = goes_on
         self._text = ""  # the lines before this one
@@ -52,11 +52,11 @@ class Cutter:
         self._num_shown = 0  # characters of it that were shown
         self._is_first_line = True
         # What of the line's end may turn out to be the rest of the cursor's line.
-        self._uncertain = Overlap(surroundings.rest_of_line)
-        self._lines = Lines()
+        self._uncertain = SuffixOverlap(surroundings.rest_of_line)
+        self._lines = RecentLines()
         self._num_unopened = 0  # of the lines before: brackets closed less brackets opened
         self.has_ended = False
-        self.reason: CutReason | None = None  # None: the engine has ended by itself, or not yet
+        self.reason: FilterReason | None = None  # None: the engine has ended by itself, or not yet
 
     def feed(self, text: str) -> str:
         """What may be shown now, perhaps nothing; after `has_ended` nothing more."""
@@ -77,10 +77,10 @@ class Cutter:
         line = self._line.rstrip()
         kept = self._without_duplicate(line)
         if kept != line:
-            self._end(CutReason.REPEATS_SUFFIX)
+            self._end(FilterReason.REPEATS_SUFFIX)
         return self._rest(kept)
 
-    def _end(self, reason: CutReason) -> None:
+    def _end(self, reason: FilterReason) -> None:
         self.has_ended = True
         self.reason = self.reason or reason
 
@@ -96,9 +96,9 @@ class Cutter:
             shown += self._show()
             if unspelt and not self.has_ended:
                 shown += self.finish()
-                self._end(CutReason.GARBLED)
-            elif len(grown) == step and goes_in_circles(self._line):
-                self._end(CutReason.REPETITION)
+                self._end(FilterReason.GARBLED)
+            elif len(grown) == step and is_repeating(self._line):
+                self._end(FilterReason.REPETITION)
         return shown
 
     def _show(self) -> str:
@@ -106,7 +106,7 @@ class Cutter:
         if not content:
             return ""
         if not self._num_shown and self._leaves_block():
-            self._end(CutReason.BLOCK_END)
+            self._end(FilterReason.BLOCK_END)
             return ""
         if self._may_repeat(content):
             return ""
@@ -117,7 +117,7 @@ class Cutter:
         content = self._line.strip()
         if self._around.is_single_line:
             shown = self.finish()
-            self._end(CutReason.LINE_END)
+            self._end(FilterReason.LINE_END)
             return shown
         if content and self._is_repeated(content):
             self.has_ended = True
@@ -125,7 +125,7 @@ class Cutter:
         if content:
             self._lines.add(content)
         elif self._around.ends_at_blank_line and not self._is_first_line:
-            self._end(CutReason.BLANK_LINE)
+            self._end(FilterReason.BLANK_LINE)
         line = self._line.rstrip()
         shown = self._rest(line)
         self._held += self._line[len(line) :] + "\n"
@@ -164,9 +164,9 @@ class Cutter:
 
     def _is_repeated(self, content: str) -> bool:
         if self._repeats_suffix():
-            self.reason = CutReason.REPEATS_SUFFIX
+            self.reason = FilterReason.REPEATS_SUFFIX
         elif self._lines.repeats(content):
-            self.reason = CutReason.REPETITION
+            self.reason = FilterReason.REPETITION
         return self.reason is not None
 
     def _repeats_suffix(self) -> bool:

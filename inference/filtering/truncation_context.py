@@ -6,15 +6,17 @@ from typing import Final
 from caret.contracts.policy import Mode
 from inference.completion.request import CompletionRequest
 from inference.context.prompt.cursor_text import line_after, line_before
-from inference.filtering.truncation import Surroundings
+from inference.filtering.truncation import TruncationContext
 
 _TEXT: Final = re.compile(r"\S")
 
 
-def surroundings_of(request: CompletionRequest, *, is_single_line: bool) -> Surroundings:
+def build_truncation_context(
+    request: CompletionRequest, *, is_single_line: bool
+) -> TruncationContext:
     before, rest = line_before(request.prefix), line_after(request.suffix)
     is_fresh_line = not before.strip()
-    return Surroundings(
+    return TruncationContext(
         is_single_line=is_single_line,
         is_fresh_line=is_fresh_line,
         min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),

@@ -13,34 +13,37 @@ from dataclasses import dataclass, replace
 from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
-from inference.completion.request import Admitted, CompletionRequest, Principal
-from inference.completion.request_trace import Account
-from inference.errors import Forbidden
-from inference.gateway.experiments import Experiments
-from inference.gateway.load_shedding.concurrency_limit import Seats
-from inference.gateway.load_shedding.load_shedder import Load
+from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
+from inference.completion.request_trace import RequestTrace
+from inference.errors import ForbiddenRequest
+from inference.gateway.experiments import ExperimentSet
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
+from inference.gateway.load_shedding.load_shedder import LoadShedder
 from inference.gateway.rate_limits.quotas import Quotas
-from inference.gateway.supersession.registry import Newest
+from inference.gateway.supersession.registry import SupersessionRegistry
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AdmissionController:
     """What admission looks at besides the request."""
 
-    newest: Newest
+    newest: SupersessionRegistry
     quotas: Quotas
-    seats: Seats
-    load: Load
+    seats: ConcurrencyLimiter
+    load: LoadShedder
     pool_of: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
-    experiments: Experiments
+    experiments: ExperimentSet
     model_of: Callable[[TenantSnapshot, Tier], str]  # of that pool
     region: str  # of this gateway
 
 
 @asynccontextmanager
 async def admit(
-    admission: Admission, principal: Principal, request: CompletionRequest, account: Account
-) -> AsyncIterator[Admitted]:
+    admission: AdmissionController,
+    principal: Principal,
+    request: CompletionRequest,
+    account: RequestTrace,
+) -> AsyncIterator[AdmittedRequest]:
     """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_required`, `path_excluded`,
     `model_not_allowed`, `region_not_allowed`), and what Newest.claimed, Quotas.charged, Seats.one
     and Load.one raise.
@@ -58,7 +61,7 @@ async def admit(
                 admission.seats.one(tenant_id, max_of_tenant=policy.max_concurrent_completions),
                 admission.load.one(pool, allowed, account),
             ):
-                yield Admitted(
+                yield AdmittedRequest(
                     principal=principal,
                     request=allowed,
                     pool=pool,
@@ -70,29 +73,35 @@ def _check_scope(principal: Principal, request: CompletionRequest) -> None:
     """Raises Forbidden."""
     modes = principal.credential.modes
     if modes is not None and request.mode not in modes:
-        raise Forbidden("scope_missing", f"This key may not ask for the mode {request.mode}.")
+        raise ForbiddenRequest(
+            "scope_missing", f"This key may not ask for the mode {request.mode}."
+        )
 
 
-def _check_place(admission: Admission, snapshot: TenantSnapshot, tier: Tier) -> None:
+def _check_place(admission: AdmissionController, snapshot: TenantSnapshot, tier: Tier) -> None:
     """Raises Forbidden."""
     policy = snapshot.policy
     if policy.regions is not None and admission.region not in policy.regions:
-        raise Forbidden("region_not_allowed", "By policy nothing is completed in this region.")
+        raise ForbiddenRequest(
+            "region_not_allowed", "By policy nothing is completed in this region."
+        )
     if policy.models is not None and admission.model_of(snapshot, tier) not in policy.models:
-        raise Forbidden("model_not_allowed", "By policy the model is not allowed.")
+        raise ForbiddenRequest("model_not_allowed", "By policy the model is not allowed.")
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
     """The request without the files that the policy excludes, or that have no path although it
     requires one. Raises Forbidden."""
     if request.mode not in policy.features:
-        raise Forbidden("feature_disabled", f"The mode {request.mode} is disabled by policy.")
+        raise ForbiddenRequest(
+            "feature_disabled", f"The mode {request.mode} is disabled by policy."
+        )
     if policy.requires_path and not request.path:
-        raise Forbidden(
+        raise ForbiddenRequest(
             "path_required", "By policy a request must name its file; see the header X-Caret-Path."
         )
     if is_excluded(policy, repository=request.repository, path=request.path):
-        raise Forbidden("path_excluded", "This path is excluded by policy.")
+        raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")
     files = tuple(
         file
         for file in request.files

@@ -3,19 +3,19 @@
 import hmac
 from typing import Final
 
-from caret.contracts.api_key import Credential, PresentedKey, digest_key, parse_key
-from caret.contracts.ip_allowlist import is_within
+from caret.contracts.api_key import Credential, ParsedKey, digest_key, parse_key
+from caret.contracts.ip_allowlist import is_allowed
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from inference.completion.request import Principal
-from inference.errors import Forbidden, Unauthenticated
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.errors import ForbiddenRequest, UnauthenticatedRequest
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
 _DUMMY_DIGEST: Final = bytes(32)
 _CURRENT_PEPPER: Final = 1
 
 
 def authenticate(
-    authority: Authority, key_text: str | None, *, now_ms: int, address: str | None
+    authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
     """Raises Unauthenticated: `missing_key`, `invalid_key`, `revoked_key`, `expired_key`,
     `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell. Raises Forbidden,
@@ -26,34 +26,36 @@ def authenticate(
     trusted proxies; None: it has none, and no key that is bound to networks is his.
     """
     if not key_text:
-        raise Unauthenticated("missing_key", "Send an API key as 'Authorization: Bearer <key>'.")
+        raise UnauthenticatedRequest(
+            "missing_key", "Send an API key as 'Authorization: Bearer <key>'."
+        )
     key = parse_key(key_text)
     if key is None:
         raise _invalid()
     if not authority.is_fresh():
         raise _stale()
     credential, snapshot = _find(authority, key)
-    if not is_within(credential.networks, address):
+    if not is_allowed(credential.networks, address):
         raise _invalid()
     if not authority.is_trusted(snapshot.tenant_id):
         raise _stale()
     _check_in_force(credential, snapshot, now_ms)
     if snapshot.region not in (None, authority.region):
-        raise Forbidden("region_not_allowed", "This tenant is served in another region.")
+        raise ForbiddenRequest("region_not_allowed", "This tenant is served in another region.")
     return Principal(credential=credential, snapshot=snapshot)
 
 
-def _invalid() -> Unauthenticated:
-    return Unauthenticated("invalid_key", "This is not a valid API key.")
+def _invalid() -> UnauthenticatedRequest:
+    return UnauthenticatedRequest("invalid_key", "This is not a valid API key.")
 
 
-def _stale() -> Unauthenticated:
-    return Unauthenticated(
+def _stale() -> UnauthenticatedRequest:
+    return UnauthenticatedRequest(
         "snapshots_stale", "The gateway cannot verify keys at the moment.", http_status=503
     )
 
 
-def _find(authority: Authority, key: PresentedKey) -> tuple[Credential, TenantSnapshot]:
+def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantSnapshot]:
     candidates = authority.candidates(key.lookup_id)
     for credential, snapshot in candidates:
         digest = digest_key(authority.pepper(credential.pepper_version), key)
@@ -67,8 +69,8 @@ def _find(authority: Authority, key: PresentedKey) -> tuple[Credential, TenantSn
 
 def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
     if credential.revoked_at_ms is not None:
-        raise Unauthenticated("revoked_key", "This API key was revoked.")
+        raise UnauthenticatedRequest("revoked_key", "This API key was revoked.")
     if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:
-        raise Unauthenticated("expired_key", "This API key has expired.")
+        raise UnauthenticatedRequest("expired_key", "This API key has expired.")
     if snapshot.status is not TenantStatus.ACTIVE:
-        raise Unauthenticated("tenant_suspended", "This tenant is not active.")
+        raise UnauthenticatedRequest("tenant_suspended", "This tenant is not active.")

@@ -44,7 +44,7 @@ class ExperimentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tenants: tuple[str, ...] = ()
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ExperimentsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     experiments: tuple[ExperimentEntry, ...]
 
 
@@ -68,7 +68,7 @@ class Experiment:
         )
 
 
-class Experiments:
+class ExperimentSet:
     def __init__(self, experiments: Iterable[Experiment] = ()) -> None:
         self._experiments = tuple(experiments)
 
@@ -87,13 +87,13 @@ class Experiments:
         return NO_VARIANT
 
 
-def read_experiments(path: Path) -> Experiments:
+def read_experiments(path: Path) -> ExperimentSet:
     """Raises BadSetting, by the file's name and the entry's place."""
-    parsed = read_toml(path, _File, setting="CARET_EXPERIMENTS")
+    parsed = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS")
     names = [entry.name for entry in parsed.experiments]
     if len(set(names)) < len(names):
         raise BadSetting(f"CARET_EXPERIMENTS: {path}: two experiments of one name.")
-    return Experiments(_experiment(entry, path) for entry in parsed.experiments)
+    return ExperimentSet(_experiment(entry, path) for entry in parsed.experiments)
 
 
 def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:

@@ -4,7 +4,7 @@ from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.pricing import MAX_GENERATED_TOKENS
-from inference.completion.incoming_request import Arrival, Draft
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
 from inference.gateway.language_ids import LANGUAGES
@@ -35,7 +35,7 @@ def check_prompt(prompt: str) -> None:
         raise _too_large(f"prompt may have {MAX_PROMPT_CHARS} characters.")
 
 
-def receive(arrival: Arrival) -> CompletionRequest:
+def receive(arrival: IncomingRequest) -> CompletionRequest:
     """Raises BadRequest: `unknown_mode`, `unknown_language`, `bad_field`, `too_large`."""
     draft = arrival.draft
     mode = _mode(draft.mode)
@@ -92,7 +92,7 @@ def _max_tokens(asked: int | None, mode: Mode) -> int:
     return min(asked, MAX_TOKENS)  # clients ask for thousands as a matter of course
 
 
-def _check_sizes(draft: Draft) -> None:
+def _check_sizes(draft: UnvalidatedRequest) -> None:
     if max(len(draft.prefix), len(draft.suffix)) > MAX_TEXT_CHARS:
         raise _too_large(f"prefix and suffix may have {MAX_TEXT_CHARS} characters each.")
     if len(draft.messages) > MAX_MESSAGES:

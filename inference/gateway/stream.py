@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from caret.contracts.usage import Finish
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client, ClientGone
-from inference.errors import CompletionError, Dropped
+from caret.contracts.usage import FinishReason
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ClientDisconnected, ResponseWriter
+from inference.errors import CompletionDropped, CompletionError
 
 Send = Callable[[str], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stream(client: Client, account: Account) -> AsyncIterator[Send]:
+async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator[Send]:
     """Yields the function that sends text; on leaving, tells the client how it ended.
 
     Errors of the completion end here. Cancellation is told to the client only when it asked for it
@@ -24,11 +24,11 @@ async def stream(client: Client, account: Account) -> AsyncIterator[Send]:
     except CompletionError as error:
         account.fail(error)
         await _tell(client.error(error, account))
-    except Dropped as dropped:
+    except CompletionDropped as dropped:
         account.finish(dropped.finish)
         await _tell(client.done(account))
-    except ClientGone:
-        account.finish(Finish.CANCELLED)
+    except ClientDisconnected:
+        account.finish(FinishReason.CANCELLED)
     except asyncio.CancelledError as cancelled:
         account.finish(_reason(cancelled))
         if cancelled.args:
@@ -41,7 +41,7 @@ async def stream(client: Client, account: Account) -> AsyncIterator[Send]:
         await _tell(client.done(account))
 
 
-def _sender(client: Client, account: Account) -> Send:
+def _sender(client: ResponseWriter, account: RequestTrace) -> Send:
     async def send(text: str) -> None:
         began_s = account.clock.monotonic_s()
         try:
@@ -55,10 +55,10 @@ def _sender(client: Client, account: Account) -> Send:
 
 async def _tell(telling: Awaitable[None]) -> None:
     # Who has left is told nothing; the record of the completion is what remains.
-    with suppress(ClientGone):
+    with suppress(ClientDisconnected):
         await telling
 
 
-def _reason(cancelled: asyncio.CancelledError) -> Finish:
+def _reason(cancelled: asyncio.CancelledError) -> FinishReason:
     told = cancelled.args[0] if cancelled.args else None
-    return Finish.SUPERSEDED if told == Finish.SUPERSEDED else Finish.CANCELLED
+    return FinishReason.SUPERSEDED if told == FinishReason.SUPERSEDED else FinishReason.CANCELLED

@@ -19,17 +19,20 @@ _REASONS: Final = {
 _UNKNOWN_REASON: Final = "nobody has shown that its keys hold the tenant's salt"
 
 
-class Speculation(StrEnum):
+class SpeculationMethod(StrEnum):
     NGRAM = "ngram"
     DRAFT = "draft"
     SUFFIX = "suffix"
 
 
-def refuse_leaks(
-    *, speculation: Speculation | None, max_cached_requests: int | None, kv_connector: str | None
+def require_isolated_cache(
+    *,
+    speculation: SpeculationMethod | None,
+    max_cached_requests: int | None,
+    kv_connector: str | None,
 ) -> None:
     """None: not used; of `max_cached_requests`: as vLLM has it, 10,000. Raises BadSetting."""
-    if speculation is Speculation.SUFFIX and max_cached_requests != 0:
+    if speculation is SpeculationMethod.SUFFIX and max_cached_requests != 0:
         raise BadSetting(
             "suffix decoding keeps a tree of all completions that knows no tenants; it needs "
             "suffix_decoding_max_cached_requests = 0."

@@ -53,7 +53,7 @@ class EngineRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class EngineChunk:
     """What the engine has generated since the chunk before."""
 
     text: str  # may be empty
@@ -63,9 +63,11 @@ class Chunk:
 
 
 class Engine(Protocol):
-    def complete(self, request: EngineRequest) -> AbstractAsyncContextManager[AsyncIterator[Chunk]]:
+    def complete(
+        self, request: EngineRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[EngineChunk]]:
         """Streams a completion; leaving the context stops the engine at once.
 
-        Raises EngineFailed: `engine_unavailable` (nothing was begun), `engine_lost` (it ended
+        Raises EngineError: `engine_unavailable` (nothing was begun), `engine_lost` (it ended
         without an end), `engine_refused`, `engine_garbled`, `engine_busy`; PromptRefused.
         """

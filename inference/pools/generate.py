@@ -12,11 +12,11 @@ from typing import Final, Protocol
 
 import structlog
 
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import MAX_SEND_S
-from inference.errors import BadRequest, CompletionError, EngineFailed
-from inference.pools.engine import Chunk, Engine, EngineRequest, EngineStop
-from inference.pools.health.replica_states import Attempt, Replicas
+from inference.errors import BadRequest, CompletionError, EngineError
+from inference.pools.engine import Engine, EngineChunk, EngineRequest, EngineStop
+from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
 MAX_COMPLETION_S: Final = 30.0
@@ -32,16 +32,20 @@ _EVENTS: Final = {
 log = structlog.get_logger(__name__)
 
 
-class Tokens(Protocol):
+class TokenEncoder(Protocol):
     def encode(self, text: str) -> list[int]:
         """As the pool's model has it."""
 
 
 @asynccontextmanager
 async def generate(
-    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account, tokens: Tokens
-) -> AsyncIterator[AsyncIterator[Chunk]]:
-    """What it yields raises EngineFailed, unless there was text before and nobody is left to go on:
+    engine: Engine,
+    asked: EngineRequest,
+    replicas: ReplicaStates,
+    account: RequestTrace,
+    tokens: TokenEncoder,
+) -> AsyncIterator[AsyncIterator[EngineChunk]]:
+    """What it yields raises EngineError, unless there was text before and nobody is left to go on:
     then it ends with LOST. Leaving the context stops the engine at once, whatever the reason. One
     deadline holds for all attempts; a client that reads too slowly gets BadRequest for it."""
     account.asks()
@@ -52,18 +56,22 @@ async def generate(
         ):
             yield chunks
     except TimeoutError:
-        raise _overdue(account) from None
+        raise _find_overdue(account) from None
 
 
-def _overdue(account: Account) -> CompletionError:
+def _find_overdue(account: RequestTrace) -> CompletionError:
     if account.client_wait_s > MAX_SEND_S:
         return BadRequest("too_slow", "The answer was read too slowly.", http_status=408)
-    return EngineFailed("deadline", "The completion took too long.", http_status=504)
+    return EngineError("deadline", "The completion took too long.", http_status=504)
 
 
 async def _chunks(
-    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account, tokens: Tokens
-) -> AsyncGenerator[Chunk, None]:
+    engine: Engine,
+    asked: EngineRequest,
+    replicas: ReplicaStates,
+    account: RequestTrace,
+    tokens: TokenEncoder,
+) -> AsyncGenerator[EngineChunk, None]:
     attempts = [asked, *asked.elsewhere()]
     texts: list[str] = []
     said: list[int] = []  # the tokens of `texts`
@@ -79,7 +87,7 @@ async def _chunks(
                         stop = chunk.stop or stop
                         yield chunk
             return
-        except EngineFailed as error:
+        except EngineError as error:
             if stop is not None:
                 return  # what was lost is not missed
             # One that was drained since it was chosen gets nothing new.
@@ -97,7 +105,7 @@ async def _chunks(
             _log(error, request, account, stop)
         if stop is None:
             account.moves_to(attempts[0])
-    yield Chunk("", account.generated_tokens, stop)
+    yield EngineChunk("", account.generated_tokens, stop)
 
 
 def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int) -> int | None:
@@ -115,7 +123,7 @@ def _stop(*, num_left: int, has_next: bool) -> EngineStop | None:
 
 
 def _log(
-    error: EngineFailed, lost: EngineRequest, account: Account, stop: EngineStop | None
+    error: EngineError, lost: EngineRequest, account: RequestTrace, stop: EngineStop | None
 ) -> None:
     if account.generated_tokens:
         log.warning(
@@ -128,7 +136,9 @@ def _log(
 
 
 @contextmanager
-def _attempt(request: EngineRequest, replicas: Replicas, account: Account) -> Iterator[Attempt]:
+def _attempt(
+    request: EngineRequest, replicas: ReplicaStates, account: RequestTrace
+) -> Iterator[ReplicaAttempt]:
     with replicas.attempt(
         request.replica,
         gives_way=request.gives_way,
@@ -137,7 +147,7 @@ def _attempt(request: EngineRequest, replicas: Replicas, account: Account) -> It
     ) as attempt:
         try:
             yield attempt
-        except EngineFailed as error:
+        except EngineError as error:
             if error.code in _LOSSES:
                 attempt.fails()
             raise
@@ -146,7 +156,12 @@ def _attempt(request: EngineRequest, replicas: Replicas, account: Account) -> It
 
 
 def _hear(
-    chunk: Chunk, request: EngineRequest, attempt: Attempt, account: Account, *, num_said: int
+    chunk: EngineChunk,
+    request: EngineRequest,
+    attempt: ReplicaAttempt,
+    account: RequestTrace,
+    *,
+    num_said: int,
 ) -> None:
     account.heard(
         generated_tokens=num_said + chunk.generated_tokens,

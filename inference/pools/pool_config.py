@@ -68,13 +68,13 @@ from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
-from inference.context.prompt.prompt_options import PLAIN_STYLE, Style
-from inference.pools.cache_isolation import Speculation, refuse_leaks
+from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
+from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
 MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
 
 
-class Source(StrEnum):
+class DiscoverySource(StrEnum):
     """Who tells a name's addresses."""
 
     DNS = "dns"
@@ -85,7 +85,7 @@ class ReplicaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str
     kv_events: str | None = None
     kv_replay: str | None = None
-    speculation: Speculation | None = None
+    speculation: SpeculationMethod | None = None
     suffix_decoding_max_cached_requests: int | None = None
     kv_connector: str | None = None
 
@@ -98,7 +98,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_context_tokens: int
     replicas: tuple[str | ReplicaEntry, ...] = ()
     discover: str | ReplicaEntry | None = None
-    source: Source = Source.DNS
+    source: DiscoverySource = DiscoverySource.DNS
     block_size: int | None = None
     layout: str | None = None
     family: str | None = None
@@ -107,7 +107,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     additions_from: tuple[str, ...] = ()
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PoolsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pools: tuple[PoolEntry, ...]
 
 
@@ -119,7 +119,7 @@ class Replica:
     url: str  # without a trailing slash
     kv_events: str | None = None  # tcp://host:port; None: it does not publish them
     kv_replay: str | None = None
-    speculation: Speculation | None = None  # None: it does not speculate
+    speculation: SpeculationMethod | None = None  # None: it does not speculate
 
     @property
     def host(self) -> str:
@@ -145,14 +145,14 @@ class Pool:
     max_context_tokens: int
     replicas: tuple[Replica, ...]  # none: not one was found, or all were refused
     discover: Replica | None = None  # a name whose addresses are replicas; None: nothing to find
-    source: Source = Source.DNS  # of these addresses
+    source: DiscoverySource = DiscoverySource.DNS  # of these addresses
     block_tokens: int | None = None  # None: what most of its replicas have
-    style: Style = PLAIN_STYLE  # of its prompts
+    style: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
     additions_from: tuple[str, ...] = ()  # networks and names (host_patterns.py)
 
 
-class Pools:
+class PoolConfig:
     """All pools, by name and by whom they serve. Which replicas they have may change; which pools
     there are does not."""
 
@@ -184,13 +184,13 @@ class Pools:
         return tuple({replica.url: replica for replica in every}.values())
 
 
-def read_catalog(path: Path) -> Pools:
+def read_catalog(path: Path) -> PoolConfig:
     """Raises BadSetting, by the file's name and the entry's place."""
-    parsed = read_toml(path, _File, setting="CARET_POOLS")
+    parsed = read_toml(path, _PoolsFile, setting="CARET_POOLS")
     _check_shares(parsed.pools, path)
     pools = [_pool(entry, path) for entry in parsed.pools]
     _check_replicas(pools, path)
-    return Pools(pools)
+    return PoolConfig(pools)
 
 
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
@@ -227,7 +227,7 @@ def _twice(names: Iterable[str]) -> str | None:
 def _pool(entry: PoolEntry, path: Path) -> Pool:
     if not entry.replicas and entry.discover is None:
         raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has no replicas.")
-    if entry.source is Source.KUBERNETES and entry.discover is None:
+    if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:
         raise BadSetting(
             f"CARET_POOLS: {path}: the pool {entry.name} has a source and no discover."
         )
@@ -249,7 +249,9 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
         source=entry.source,
         block_tokens=entry.block_size,
-        style=Style(layout=entry.layout, family=entry.family, heals_words=entry.heals_words),
+        style=PromptOptions(
+            layout=entry.layout, family=entry.family, heals_words=entry.heals_words
+        ),
         tenants=frozenset(entry.tenants),
         additions_from=entry.additions_from,
     )
@@ -277,7 +279,7 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
         if address is not None and not _is_socket(address):
             raise BadSetting(f"CARET_POOLS: the pool {pool} has KV events at no tcp address.")
     try:
-        refuse_leaks(
+        require_isolated_cache(
             speculation=entry.speculation,
             max_cached_requests=entry.suffix_decoding_max_cached_requests,
             kv_connector=entry.kv_connector,

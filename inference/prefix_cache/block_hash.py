@@ -15,24 +15,24 @@ from typing import Final, NewType
 
 from caret.foundation.ids import CacheSalt
 
-BlockName = NewType("BlockName", bytes)
+BlockHash = NewType("BlockHash", bytes)
 _NAME_BYTES: Final = 8  # two of a million blocks are alike by chance once in 30 million
 _TOKEN_BYTES: Final = 4
 
 
-class BlockNames:
+class BlockHasher:
     def __init__(self, key: bytes | None = None) -> None:
         """`key`: at most 64 bytes; None: a new one."""
         self._key = os.urandom(32) if key is None else key
 
-    def root(self, salt: CacheSalt) -> BlockName:
+    def root(self, salt: CacheSalt) -> BlockHash:
         """What stands before the first block."""
         digest = hashlib.blake2b(salt.encode(), digest_size=_NAME_BYTES, key=self._key).digest()
-        return BlockName(digest)
+        return BlockHash(digest)
 
     def chain(
-        self, before: BlockName, token_ids: Sequence[int], *, block_tokens: int
-    ) -> list[BlockName]:
+        self, before: BlockHash, token_ids: Sequence[int], *, block_tokens: int
+    ) -> list[BlockHash]:
         """The names of all whole blocks, in order. 2,000 tokens take about 0.05 ms.
 
         Raises OverflowError or TypeError for what is no token id.
@@ -42,6 +42,6 @@ class BlockNames:
         names = []
         for start in range(0, len(data) - width + 1, width):
             text = before + data[start : start + width]
-            before = BlockName(hashlib.blake2b(text, digest_size=_NAME_BYTES).digest())
+            before = BlockHash(hashlib.blake2b(text, digest_size=_NAME_BYTES).digest())
             names.append(before)
         return names

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.block_hash import BlockName, BlockNames
+from inference.prefix_cache.block_hash import BlockHash, BlockHasher
 from inference.prefix_cache.kv_events import (
     AllBlocksCleared,
     BlockRemoved,
@@ -26,14 +26,14 @@ _COUNTED_MEDIA: Final = (None, "GPU")  # the CPU build says GPU, too
 _COUNTED_GROUPS: Final = (None, 0)  # of a hybrid model: one stands for all
 
 
-class HeldBlocks:
+class ReplicaBlocks:
     """Of one replica."""
 
-    def __init__(self, names: BlockNames, *, max_blocks: int = MAX_BLOCKS) -> None:
+    def __init__(self, names: BlockHasher, *, max_blocks: int = MAX_BLOCKS) -> None:
         self._names = names
         self._max_blocks = max_blocks
-        self._name_of: dict[EngineHash, BlockName] = {}  # in the order of their storing
-        self._held: set[BlockName] = set()
+        self._name_of: dict[EngineHash, BlockHash] = {}  # in the order of their storing
+        self._held: set[BlockHash] = set()
         self.block_tokens: int | None = None  # None: nothing is known of it
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class HeldBlocks:
         self._clear()
         self.block_tokens = None
 
-    def num_leading(self, chain: Sequence[BlockName]) -> int:
+    def num_leading(self, chain: Sequence[BlockHash]) -> int:
         """How many blocks of a prompt, from its first on, are held."""
         for number, name in enumerate(chain):
             if name not in self._held:
@@ -75,7 +75,7 @@ class HeldBlocks:
         while len(self._name_of) > self._max_blocks:
             self._drop(next(iter(self._name_of)))
 
-    def _before(self, event: BlockStored) -> BlockName | None:
+    def _before(self, event: BlockStored) -> BlockHash | None:
         """The name that the first of these blocks follows; None: not known, or not a gateway's."""
         first, *others = event.extra_keys or [None]
         if any(keys for keys in others):
@@ -102,16 +102,16 @@ class HeldBlocks:
             self._held.discard(name)
 
 
-class CacheIndex:
+class PrefixCacheIndex:
     """Of all replicas that publish, by their addresses."""
 
-    def __init__(self, names: BlockNames | None = None) -> None:
-        self._names = names or BlockNames()
-        self._held: dict[str, HeldBlocks] = {}
+    def __init__(self, names: BlockHasher | None = None) -> None:
+        self._names = names or BlockHasher()
+        self._held: dict[str, ReplicaBlocks] = {}
 
-    def watch(self, url: str) -> HeldBlocks:
+    def watch(self, url: str) -> ReplicaBlocks:
         """To be filled from this replica's events."""
-        return self._held.setdefault(url, HeldBlocks(self._names))
+        return self._held.setdefault(url, ReplicaBlocks(self._names))
 
     def forget(self, url: str) -> None:
         """The replica is gone."""
@@ -121,7 +121,7 @@ class CacheIndex:
         self, urls: Sequence[str], salt: CacheSalt, token_ids: Sequence[int]
     ) -> dict[str, int]:
         """Leading tokens of the prompt that each replica holds; without those that tell nothing."""
-        chains: dict[int, list[BlockName]] = {}
+        chains: dict[int, list[BlockHash]] = {}
         cached = {}
         for url in urls:
             held = self._held.get(url)

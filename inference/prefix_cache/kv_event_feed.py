@@ -14,9 +14,9 @@ import structlog
 import zmq
 import zmq.asyncio
 
-from inference.prefix_cache.cache_index import HeldBlocks
-from inference.prefix_cache.kv_events import GarbledEvents, decode_events
-from inference.prefix_cache.sequence_check import Sequence, Verdict
+from inference.prefix_cache.cache_index import ReplicaBlocks
+from inference.prefix_cache.kv_events import MalformedKvEvents, decode_events
+from inference.prefix_cache.sequence_check import BatchSequence, SequenceStatus
 
 _MAX_QUEUED: Final = 10_000  # messages; beyond it the socket drops them, which is seen as a gap
 _MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class KvEventPublication:
     """Where a replica publishes."""
 
     replica: str  # its name, for the log
@@ -35,15 +35,15 @@ class Publication:
 
 
 class KvEventFeed:
-    def __init__(self, publication: Publication, held: HeldBlocks) -> None:
+    def __init__(self, publication: KvEventPublication, held: ReplicaBlocks) -> None:
         self._publication = publication
         self._held = held
-        self._sequence = Sequence()
+        self._sequence = BatchSequence()
 
     async def run(self) -> None:
         """Until it is cancelled."""
         self._held.forget()
-        self._sequence = Sequence()
+        self._sequence = BatchSequence()
         with _socket(zmq.SUB, self._publication.events) as subscription:
             subscription.setsockopt(zmq.SUBSCRIBE, b"")
             await self._catch_up()
@@ -59,9 +59,12 @@ class KvEventFeed:
             return
         number = int.from_bytes(frames[1], "big")
         verdict = self._sequence.judge(number)
-        if verdict is Verdict.RESTART:
+        if verdict is SequenceStatus.RESTART:
             self._lose("restart")
-        if verdict in (Verdict.GAP, Verdict.RESTART) and number > self._sequence.expected:
+        if (
+            verdict in (SequenceStatus.GAP, SequenceStatus.RESTART)
+            and number > self._sequence.expected
+        ):
             await self._catch_up()
         if number >= self._sequence.expected:  # else the replay has brought it
             self._apply(number, frames[2])
@@ -87,7 +90,7 @@ class KvEventFeed:
         try:
             for event in decode_events(payload):
                 self._held.apply(event)
-        except (GarbledEvents, OverflowError):
+        except (MalformedKvEvents, OverflowError):
             self._lose("garbled")
 
     def _lose(self, reason: str) -> None:

@@ -36,21 +36,21 @@ class AllBlocksCleared(msgspec.Struct, frozen=True, tag=True):
 KvEvent = BlockStored | BlockRemoved | AllBlocksCleared
 
 
-class _Batch(msgspec.Struct, frozen=True, array_like=True):
+class _KvEventBatch(msgspec.Struct, frozen=True, array_like=True):
     occurred_at: float  # Unix seconds
     events: list[KvEvent]
 
 
-class GarbledEvents(Exception):
+class MalformedKvEvents(Exception):
     """What was published is no batch of events that we know."""
 
 
-_decode: Final = msgspec.msgpack.Decoder(_Batch).decode
+_decode: Final = msgspec.msgpack.Decoder(_KvEventBatch).decode
 
 
 def decode_events(payload: bytes) -> list[KvEvent]:
-    """Raises GarbledEvents, without its cause, which may quote what it read."""
+    """Raises MalformedKvEvents, without its cause, which may quote what it read."""
     try:
         return _decode(payload).events
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise GarbledEvents from None
+        raise MalformedKvEvents from None

@@ -3,14 +3,14 @@
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class SequenceStatus(StrEnum):
     NEXT = "next"  # to be applied
     SEEN = "seen"  # a replay has brought it already
     GAP = "gap"  # something before it was lost
     RESTART = "restart"  # the engine counts anew: its cache is empty
 
 
-class Sequence:
+class BatchSequence:
     def __init__(self) -> None:
         self._expected = 0  # the next number to be applied
         self._last_live: int | None = None  # as published, not replayed
@@ -19,16 +19,16 @@ class Sequence:
     def expected(self) -> int:
         return self._expected
 
-    def judge(self, number: int) -> Verdict:
+    def judge(self, number: int) -> SequenceStatus:
         """Of a batch as published."""
         is_anew = self._last_live is not None and number <= self._last_live
         self._last_live = number
         if is_anew:
             self._expected = 0
-            return Verdict.RESTART
+            return SequenceStatus.RESTART
         if number < self._expected:
-            return Verdict.SEEN
-        return Verdict.NEXT if number == self._expected else Verdict.GAP
+            return SequenceStatus.SEEN
+        return SequenceStatus.NEXT if number == self._expected else SequenceStatus.GAP
 
     def applied(self, number: int) -> None:
         self._expected = number + 1

@@ -22,14 +22,14 @@ from typing import Final
 
 import structlog
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId, new_request_id
 from caret.foundation.log_config import describe
-from inference.completion.incoming_request import Arrival
-from inference.completion.request import Admitted
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request import AdmittedRequest
 from inference.context.prompt.prompt import Prompt
-from inference.errors import CompletionError, Dropped
+from inference.errors import CompletionDropped, CompletionError
 
 MAX_WAITING: Final = 16  # each holds the texts that an editor sent, four megabytes at most
 MAX_OF_TENANT: Final = 4
@@ -45,21 +45,21 @@ log = structlog.get_logger(__name__)
 # Fewer are prefilled in the time that another request takes.
 MIN_TOKENS: Final = 64
 
-Warm = Callable[[Arrival], Awaitable[None]]
+Warm = Callable[[IncomingRequest], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
-class _Wish:
+class _WarmupRequest:
     tenant_id: TenantId
-    arrival: Arrival
+    arrival: IncomingRequest
     num_tries: int = 0
     trying: asyncio.Future[None] | None = None  # None: it waits, or pauses
 
 
-def stable_part(prompt: Prompt) -> Prompt:
+def stable_prefix(prompt: Prompt) -> Prompt:
     """Raises Dropped (filtered) when there is little of it."""
     if prompt.num_stable_tokens < MIN_TOKENS:
-        raise Dropped(Finish.FILTERED)
+        raise CompletionDropped(FinishReason.FILTERED)
     return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens], segments=())
 
 
@@ -69,16 +69,16 @@ class Warmer:
     def __init__(self, clock: Clock) -> None:
         self.num_ended: Counter[str] = Counter()  # by how: warmed, shed, stale, an error's code ...
         self._clock = clock
-        self._wishes: list[_Wish] = []  # the oldest first
+        self._wishes: list[_WarmupRequest] = []  # the oldest first
         self._has_wishes = asyncio.Event()
-        self._at_work: list[_Wish] = []  # the longest first
+        self._at_work: list[_WarmupRequest] = []  # the longest first
         self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @property
     def num_waiting(self) -> int:
         return len(self._wishes)
 
-    def opens(self, tenant_id: TenantId, arrival: Arrival) -> None:
+    def opens(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
         """The newest of a tenant displaces its oldest: what was opened last is typed in first."""
         own = [wish for wish in self._wishes if wish.tenant_id == tenant_id]
         if len(own) >= MAX_OF_TENANT:
@@ -87,11 +87,11 @@ class Warmer:
         if len(self._wishes) >= MAX_WAITING:
             self.num_ended["full"] += 1
             return
-        self._wishes.append(_Wish(tenant_id, arrival))
+        self._wishes.append(_WarmupRequest(tenant_id, arrival))
         self._has_wishes.set()
         self._make_way()
 
-    def notices(self, admitted: Admitted, arrival: Arrival) -> None:
+    def notices(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """A completion; the first of its namespace and repository is followed by a warm-up."""
         repository = admitted.request.repository
         if not repository or admitted.request.is_raw:
@@ -127,13 +127,13 @@ class Warmer:
                 self._wishes.insert(0, wish)
                 self._has_wishes.set()
 
-    def _next(self) -> _Wish:
+    def _next(self) -> _WarmupRequest:
         """The oldest of a tenant that has none at work; else the oldest."""
         wish = next(filter(self._is_first, self._wishes), self._wishes[0])
         self._wishes.remove(wish)
         return wish
 
-    async def _outcome(self, wish: _Wish, warm: Warm) -> str | None:
+    async def _outcome(self, wish: _WarmupRequest, warm: Warm) -> str | None:
         """None: it gives way to another tenant's, and is to be tried again."""
         while not self._is_in_the_way(wish):
             if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
@@ -146,11 +146,11 @@ class Warmer:
                 await asyncio.sleep(PAUSE_S)
         return None
 
-    def _is_in_the_way(self, wish: _Wish) -> bool:
+    def _is_in_the_way(self, wish: _WarmupRequest) -> bool:
         num_of_tenant = sum(each.tenant_id == wish.tenant_id for each in self._at_work)
         return num_of_tenant > 1 and any(map(self._is_first, self._wishes))
 
-    def _is_first(self, wish: _Wish) -> bool:
+    def _is_first(self, wish: _WarmupRequest) -> bool:
         """Of its tenant: none is at work."""
         return all(each.tenant_id != wish.tenant_id for each in self._at_work)
 
@@ -171,7 +171,7 @@ class Warmer:
         return now_s - last_s > REMEMBERED_S
 
 
-async def _try(wish: _Wish, warm: Warm) -> str:
+async def _try(wish: _WarmupRequest, warm: Warm) -> str:
     """How it ended. A task of its own, so that a request that it stands in the way of can cancel it
     alone."""
     task = wish.trying = asyncio.ensure_future(warm(wish.arrival))
@@ -185,7 +185,7 @@ async def _try(wish: _Wish, warm: Warm) -> str:
         return "warmed"
     if isinstance(defect, asyncio.CancelledError):
         return "gave_way"
-    if isinstance(defect, Dropped):
+    if isinstance(defect, CompletionDropped):
         return defect.finish.value
     if isinstance(defect, CompletionError):
         return defect.code

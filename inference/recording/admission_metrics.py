@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from caret.contracts.policy import Mode
-from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.load_shedding.load_shedder import LoadShedder
 from inference.gateway.rate_limits.quotas import Quotas
 
 
 @dataclass(frozen=True, slots=True)
-class AdmissionGauges:
-    load: Load
+class AdmissionMetrics:
+    load: LoadShedder
     quotas: Quotas
 
     def families(self) -> Iterator[Metric]:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from inference.pools.speculation.speculative_decoding import Speculation
+from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.warmup import Warmer
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class BackgroundMetrics:
     warmer: Warmer
-    speculation: Speculation
+    speculation: SpeculationTracker
 
     def families(self) -> Iterator[Metric]:
         warm_ups = CounterMetricFamily(

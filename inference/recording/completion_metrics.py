@@ -10,12 +10,12 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, UsageRecord
+from caret.contracts.usage import FinishReason, OutcomeEvent, OutcomeRecord, UsageRecord
 from inference.completion.request import CompletionRequest
-from inference.completion.request_trace import Account
-from inference.recording.fast_counters import Counters, Histograms
+from inference.completion.request_trace import RequestTrace
+from inference.recording.fast_counters import FastCounters, FastHistograms
 from inference.recording.record import Journal
-from inference.recording.stage_timings import stage_times
+from inference.recording.stage_timings import compute_stage_timings
 
 # Around the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
 _FIRST_TOKEN_S: Final = (
@@ -32,47 +32,47 @@ WARM_UP: Final = "warm_up"
 OTHERS: Final = "other"
 
 
-class Metrics:
+class CompletionMetrics:
     """An Observer; its families are read by `metrics_page`."""
 
     def __init__(self, *, num_tenants: int = 0) -> None:
         """`num_tenants` of them get a label of their own; the others share one. 0: no labels."""
-        self._completions = Counters(
+        self._completions = FastCounters(
             "caret_completions",
             "Completions that have ended, those that were refused included.",
             ["mode", "trigger", "finish", "error"],
         )
-        self._first_token = Histograms(
+        self._first_token = FastHistograms(
             "caret_first_token_seconds",
             "From the end of the request's body to the first text sent.",
             ["mode", "pool"],
             bounds=_FIRST_TOKEN_S,
         )
-        self._stages = Histograms(
+        self._stages = FastHistograms(
             "caret_stage_seconds",
             "Of completions that have passed the stage.",
             ["stage"],
             bounds=_STAGE_S,
         )
-        self._cancels = Histograms(
+        self._cancels = FastHistograms(
             "caret_cancel_seconds",
             "From a cancel or a newer request on a WebSocket to the close of the engine's stream.",
             bounds=_CANCEL_S,
         )
         self._tokens = {
-            name: Counters(f"caret_{name}", documentation, ["mode", "pool"])
+            name: FastCounters(f"caret_{name}", documentation, ["mode", "pool"])
             for name, documentation in _TOKENS.items()
         }
-        self._outcomes = Counters(
+        self._outcomes = FastCounters(
             "caret_outcomes", "What editors report of suggestions: shown, accepted.", ["event"]
         )
-        self._cuts = Counters(
+        self._cuts = FastCounters(
             "caret_cuts", "Completions that the filter ended or withheld.", ["reason"]
         )
-        self._tenants = _Tenants(num_tenants) if num_tenants else None
+        self._tenants = _TenantLabels(num_tenants) if num_tenants else None
 
-    def ended(self, account: Account) -> None:
-        request, finish = account.request, account.ending or Finish.CANCELLED
+    def ended(self, account: RequestTrace) -> None:
+        request, finish = account.request, account.ending or FinishReason.CANCELLED
         mode = _mode(request)
         trigger = request.trigger if request else NOT_UNDERSTOOD
         self._completions.add(1, mode, trigger, finish, account.error_code)
@@ -83,7 +83,7 @@ class Metrics:
             arrival = account.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
             self._first_token.observe(account.sent_first_s - began_s, mode, account.pool)
-        for each in stage_times(account, recorded_s=account.clock.monotonic_s()):
+        for each in compute_stage_timings(account, recorded_s=account.clock.monotonic_s()):
             if each.is_whole:
                 self._stages.observe(each.ended_s - each.began_s, each.stage)
         if account.cancelled_s is not None and account.engine_closed_s is not None:
@@ -109,7 +109,7 @@ class Metrics:
         if self._tenants is not None:
             yield from self._tenants.families()
 
-    def _count_tokens(self, account: Account, mode: str) -> None:
+    def _count_tokens(self, account: RequestTrace, mode: str) -> None:
         tokens, pool = self._tokens, account.pool
         tokens["prompts"].add(1, mode, pool)
         tokens["prompt_tokens"].add(account.prompt_tokens, mode, pool)
@@ -128,10 +128,10 @@ _TOKENS: Final = {
 }
 
 
-class CountedJournal:
+class CountingJournal:
     """The journal, with outcomes counted on their way."""
 
-    def __init__(self, journal: Journal, metrics: Metrics) -> None:
+    def __init__(self, journal: Journal, metrics: CompletionMetrics) -> None:
         self._journal = journal
         self._metrics = metrics
 
@@ -141,7 +141,7 @@ class CountedJournal:
         self._journal.append(record)
 
 
-class _Tenants:
+class _TenantLabels:
     """The busiest get a label when metrics are read, while there is room; then they keep it, so
     that no series ever falls."""
 
@@ -149,19 +149,19 @@ class _Tenants:
         self._num_labels = num_labels
         self._labelled: set[str] = set()
         self._unlabelled: Counter[str] = Counter()
-        self._completions = Counters(
+        self._completions = FastCounters(
             "caret_tenant_completions", "Completions of a tenant.", ["tenant", "finish"]
         )
-        self._tokens = Counters(
+        self._tokens = FastCounters(
             "caret_tenant_tokens", "Tokens of a tenant, prompts and completions.", ["tenant"]
         )
 
-    def count(self, slug: str, account: Account) -> None:
+    def count(self, slug: str, account: RequestTrace) -> None:
         label = slug
         if slug not in self._labelled:
             self._unlabelled[slug] += 1
             label = OTHERS
-        self._completions.add(1, label, account.ending or Finish.CANCELLED)
+        self._completions.add(1, label, account.ending or FinishReason.CANCELLED)
         self._tokens.add(account.prompt_tokens + account.generated_tokens, label)
 
     def families(self) -> Iterator[Metric]:

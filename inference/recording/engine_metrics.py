@@ -12,7 +12,7 @@ MAX_READ_S: Final = 2.0
 Values = dict[str, list[float]]
 
 
-class Reader(Protocol):
+class EngineMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Values | None:
         """What the replica says, by the engine's own names; None: it did not answer."""
 
@@ -38,8 +38,10 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
 )
 
 
-class EngineWatch:
-    def __init__(self, reader: Reader, replicas: Callable[[], Iterable[Replica]]) -> None:
+class EngineMetricsPoller:
+    def __init__(
+        self, reader: EngineMetricsReader, replicas: Callable[[], Iterable[Replica]]
+    ) -> None:
         """`replicas`: those that there are, asked anew for each round."""
         self._reader = reader
         self._replicas = replicas

@@ -7,16 +7,16 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from caret.foundation.clock import Clock
-from inference.recording.fast_counters import Histograms
+from inference.recording.fast_counters import FastHistograms
 
 PROBE_EVERY_S: Final = 0.1
 _BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
-class LoopLag:
+class EventLoopLagProbe:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lag = Histograms(
+        self._lag = FastHistograms(
             "caret_loop_lag_seconds",
             "How much later than asked for a sleeping task is woken.",
             bounds=_BOUNDS_S,

@@ -13,7 +13,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 
-class Counters:
+class FastCounters:
     def __init__(self, name: str, documentation: str, labels: Sequence[str] = ()) -> None:
         """`name` without `_total`, which the format appends."""
         self._about = (name, documentation)
@@ -47,7 +47,7 @@ class Histogram:
         self.total += value
 
 
-class Histograms:
+class FastHistograms:
     def __init__(
         self, name: str, documentation: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
     ) -> None:

@@ -7,17 +7,17 @@ from typing import Final, Protocol
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from inference.gateway.load_shedding.concurrency_limit import Seats
-from inference.gateway.snapshots.snapshot_store import Authority
-from inference.pools.discovery.replica_identity import Refusal
-from inference.pools.health.circuit_breaker import Circuit
-from inference.pools.health.replica_states import Replicas
-from inference.pools.pool_config import Pools
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
+from inference.pools.discovery.replica_identity import IdentityMismatch
+from inference.pools.health.circuit_breaker import CircuitState
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import PoolConfig
 
 _PROCESS: Final = ProcessCollector(registry=None)
 
 
-class Backlog(Protocol):
+class JournalBacklog(Protocol):
     @property
     def num_waiting_segments(self) -> int: ...
     @property
@@ -25,13 +25,13 @@ class Backlog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Gauges:
-    seats: Seats
-    authority: Authority
-    pools: Pools
-    replicas: Replicas
-    journal: Backlog
-    refused: Callable[[], Iterable[tuple[str, str, Refusal]]] = tuple  # pool, replica, why
+class GatewayMetrics:
+    seats: ConcurrencyLimiter
+    authority: SnapshotStore
+    pools: PoolConfig
+    replicas: ReplicaStates
+    journal: JournalBacklog
+    refused: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple  # pool, replica, why
 
     def families(self) -> Iterator[Metric]:
         yield _one("caret_seats_taken", "Completions under way.", self.seats.num_taken)
@@ -115,7 +115,7 @@ class Gauges:
             if (rests_s := self.replicas.rests_s(replica)) is not None:
                 rests.add_metric([replica.name], rests_s)
             is_now = self.replicas.circuit(replica)
-            for circuit in Circuit:
+            for circuit in CircuitState:
                 circuits.add_metric([replica.name, circuit], float(circuit is is_now))
         yield from (under_way, circuits, rests, late, moved)
 

@@ -44,37 +44,37 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ShipmentReceipt:
     server: str  # the run of Redis that has it: another one may have lost it
     entry: EntryId  # the last one
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class IngestionBacklog:
     server: str
     oldest: EntryId | None  # of what is not ingested yet; None: all is
 
 
-class Shipment(Protocol):
-    async def send(self, batches: list[bytes]) -> Receipt:
+class JournalShipper(Protocol):
+    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
         """Delivers encoded record arrays; raises OSError when it could not."""
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self) -> IngestionBacklog:
         """Raises OSError when it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Shipped:
+class _ShippedPosition:
     """A segment that Redis has, and that may not be ingested yet."""
 
     path: Path
-    receipt: Receipt
+    receipt: ShipmentReceipt
 
-    def is_ingested(self, backlog: Backlog) -> bool:
+    def is_ingested(self, backlog: IngestionBacklog) -> bool:
         return backlog.oldest is None or self.receipt.entry < backlog.oldest
 
 
-class Segment:
+class JournalSegment:
     """One append-only file, locked by its writer."""
 
     def __init__(self, path: Path) -> None:
@@ -105,7 +105,7 @@ class FileJournal:
         self._num_segments = 0
         self._current = self._new_segment()
         self._closed: list[Path] = []
-        self._shipped: deque[_Shipped] = deque()
+        self._shipped: deque[_ShippedPosition] = deque()
         self._is_closed = False
         self._unwritten: deque[bytes] = deque(maxlen=MAX_UNWRITTEN)
 
@@ -130,7 +130,7 @@ class FileJournal:
             log.error("usage.unwritten", error=type(error).__name__, held=len(self._unwritten))
             self._unwritten.append(data)
 
-    async def run(self, shipment: Shipment) -> None:
+    async def run(self, shipment: JournalShipper) -> None:
         """Ships until cancelled; an absent Redis delays, it loses nothing."""
         self._closed += await asyncio.to_thread(list, abandoned_segments(self._folder))
         pause_s = SHIP_EVERY_S
@@ -139,7 +139,7 @@ class FileJournal:
             delivered = await self.ship(shipment)
             pause_s = SHIP_EVERY_S if delivered else min(pause_s * 2, MAX_RETRY_S)
 
-    async def ship(self, shipment: Shipment) -> bool:
+    async def ship(self, shipment: JournalShipper) -> bool:
         """Sends all that is there; False when the shipment failed and the rest has to wait."""
         try:
             self._rotate()
@@ -148,7 +148,7 @@ class FileJournal:
                 receipt = await ship_segment(self._closed[0], shipment)
                 path = self._closed.pop(0)
                 if receipt is not None:
-                    await self._keep(_Shipped(path, receipt))
+                    await self._keep(_ShippedPosition(path, receipt))
             while self._unwritten:
                 # Taken out first: a full queue drops its head while the sending waits.
                 await self._send_or_keep(self._unwritten.popleft(), shipment)
@@ -157,7 +157,7 @@ class FileJournal:
             return False
         return True
 
-    async def _settle(self, shipment: Shipment) -> None:
+    async def _settle(self, shipment: JournalShipper) -> None:
         """Deletes what is ingested, and lays out again what a former run of Redis may have lost."""
         if not self._shipped:
             return
@@ -172,19 +172,19 @@ class FileJournal:
         while self._shipped and self._shipped[0].is_ingested(backlog):
             await _delete(self._shipped.popleft().path)
 
-    async def _keep(self, shipped: _Shipped) -> None:
+    async def _keep(self, shipped: _ShippedPosition) -> None:
         self._shipped.append(shipped)
         if len(self._shipped) > MAX_SHIPPED:
             await _delete(self._shipped.popleft().path)
 
-    async def _send_or_keep(self, data: bytes, shipment: Shipment) -> None:
+    async def _send_or_keep(self, data: bytes, shipment: JournalShipper) -> None:
         try:
             await shipment.send([data])
         except BaseException:
             self._unwritten.appendleft(data)
             raise
 
-    async def close(self, shipment: Shipment) -> None:
+    async def close(self, shipment: JournalShipper) -> None:
         """The last attempt; what is not ingested within a moment, which is how long ingest takes,
         waits in the folder for the next gateway."""
         deadline_s = time.monotonic() + LAST_LOOKS_S
@@ -204,12 +204,12 @@ class FileJournal:
         full.close()
         self._closed.append(full.path)
 
-    def _new_segment(self) -> Segment:
+    def _new_segment(self) -> JournalSegment:
         self._num_segments += 1
-        return Segment(self._folder / f"{self._name}.{self._num_segments:06}.log")
+        return JournalSegment(self._folder / f"{self._name}.{self._num_segments:06}.log")
 
 
-async def ship_segment(path: Path, shipment: Shipment) -> Receipt | None:
+async def ship_segment(path: Path, shipment: JournalShipper) -> ShipmentReceipt | None:
     """Sends a segment's frames in order. None: there were none, and it is gone. Raises what the
     shipment raises."""
     try:
@@ -225,7 +225,7 @@ async def ship_segment(path: Path, shipment: Shipment) -> Receipt | None:
         await _delete(path)
         return None
     # Of the first server: had it ended in between, the first frames may be lost.
-    return Receipt(receipts[0].server, receipts[-1].entry)
+    return ShipmentReceipt(receipts[0].server, receipts[-1].entry)
 
 
 async def _delete(path: Path) -> None:

@@ -32,7 +32,7 @@ async def metrics_page(
     """Serves until the context is left; `others` by their paths. Where somebody else listens the
     gateway goes on without: of several gateways on a machine each needs a port of its own."""
     application = web.Application()
-    application.router.add_get("/metrics", _Page(tuple(sources)).answer)
+    application.router.add_get("/metrics", _MetricsPage(tuple(sources)).answer)
     for path, make in (others or {}).items():
         application.router.add_get(path, partial(_bytes, make))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -51,7 +51,7 @@ async def _bytes(make: Bytes, _request: web.Request) -> web.Response:
     return web.Response(body=make(), content_type="application/octet-stream")
 
 
-class _Page:
+class _MetricsPage:
     def __init__(self, sources: tuple[Families, ...]) -> None:
         self._sources = sources
 
@@ -59,13 +59,13 @@ class _Page:
         parts: list[bytes] = []
         for source in self._sources:
             for family in source():
-                parts.append(generate_latest(_One(family)))
+                parts.append(generate_latest(_SingleFlight(family)))
                 await asyncio.sleep(0)
         return web.Response(body=b"".join(parts), headers={"Content-Type": CONTENT_TYPE})
 
 
 @dataclass(frozen=True)
-class _One(Collector):
+class _SingleFlight(Collector):
     """Of one family, which is all that the writer asks for."""
 
     family: Metric

@@ -18,9 +18,9 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode
 
-from caret.contracts.usage import Finish
-from inference.completion.request_trace import Account
-from inference.recording.stage_timings import StageTime, stage_times
+from caret.contracts.usage import FinishReason
+from inference.completion.request_trace import RequestTrace
+from inference.recording.stage_timings import StageTiming, compute_stage_timings
 
 _SCOPE: Final = InstrumentationScope("caret.gateway")
 _SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.SAMPLED)
@@ -31,7 +31,7 @@ _OK: Final = Status(StatusCode.UNSET)
 Attributes = dict[str, str | int]
 
 
-class Traces:
+class SpanRecorder:
     """An Observer."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Traces:
         self._resource = resource
         self._processor = processor
 
-    def ended(self, account: Account) -> None:
+    def ended(self, account: RequestTrace) -> None:
         request_id = UUID(account.arrival.request_id).int
         parent = parse_trace_parent(account.arrival.trace_parent)
         if not self._is_sampled(request_id, parent):
@@ -57,7 +57,7 @@ class Traces:
         recorded_s = account.clock.monotonic_s()
         wall = _WallClock(account)
         whole = _context(parent.trace_id if parent else request_id)
-        for each in stage_times(account, recorded_s=recorded_s):
+        for each in compute_stage_timings(account, recorded_s=recorded_s):
             self._processor.on_end(self._stage(each, whole, wall))
         self._processor.on_end(
             ReadableSpan(
@@ -74,7 +74,7 @@ class Traces:
             )
         )
 
-    def _stage(self, each: StageTime, whole: SpanContext, wall: "_WallClock") -> ReadableSpan:
+    def _stage(self, each: StageTiming, whole: SpanContext, wall: "_WallClock") -> ReadableSpan:
         return ReadableSpan(
             each.stage,
             context=_context(whole.trace_id),
@@ -100,7 +100,7 @@ class Traces:
 class _WallClock:
     """Monotonic seconds as Unix nanoseconds, by the two times of the arrival."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: RequestTrace) -> None:
         self._received_s = account.arrival.received_s
         self._occurred_at_ns = account.arrival.occurred_at_ms * 1_000_000
 
@@ -122,11 +122,11 @@ def _context(trace_id: int) -> SpanContext:
     return SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED)
 
 
-def _attributes(account: Account) -> Attributes:
+def _attributes(account: RequestTrace) -> Attributes:
     attributes: Attributes = {
         "caret.request_id": account.arrival.request_id,
         "caret.protocol": account.arrival.protocol,
-        "caret.finish": (account.ending or Finish.CANCELLED).value,
+        "caret.finish": (account.ending or FinishReason.CANCELLED).value,
         "caret.pool": account.pool,
         "caret.replica": account.replica,
         "caret.prompt_tokens": account.prompt_tokens,
@@ -145,7 +145,7 @@ def _attributes(account: Account) -> Attributes:
     return {name: value for name, value in attributes.items() if value != ""}
 
 
-def _status(account: Account) -> Status:
-    if account.ending is not Finish.ERROR:
+def _status(account: RequestTrace) -> Status:
+    if account.ending is not FinishReason.ERROR:
         return _OK
     return Status(StatusCode.ERROR, account.error_code)

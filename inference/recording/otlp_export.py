@@ -18,13 +18,15 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
 
-from inference.recording.otel_spans import Traces
+from inference.recording.otel_spans import SpanRecorder
 
 MAX_LAST_EXPORT_S: Final = 2.0
 
 
 @asynccontextmanager
-async def exported_traces(*, share: float | None, trusts_clients: bool) -> AsyncIterator[Traces]:
+async def open_otlp_exporter(
+    *, share: float | None, trusts_clients: bool
+) -> AsyncIterator[SpanRecorder]:
     """`share` of the completions, 0 to 1. None: as OTEL_TRACES_SAMPLER has it. `trusts_clients`:
     of those that belong to a client's trace already, the ones that it has chosen.
 
@@ -34,7 +36,7 @@ async def exported_traces(*, share: float | None, trusts_clients: bool) -> Async
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     processor = BatchSpanProcessor(OTLPSpanExporter())
     try:
-        yield Traces(_sampler(share), _resource(), processor, trusts_clients=trusts_clients)
+        yield SpanRecorder(_sampler(share), _resource(), processor, trusts_clients=trusts_clients)
     finally:
         await _shut_down(processor)
 

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
+from caret.contracts.usage import CompletionRecord, FinishReason, UsageRecord
 from caret.foundation.clock import Clock
-from inference.completion.incoming_request import Arrival
+from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request import CompletionRequest, Principal
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionError
 
 
@@ -18,13 +18,13 @@ class Journal(Protocol):
         """Keeps the record until it is delivered; survives the end of the process."""
 
 
-class Observer(Protocol):
-    def ended(self, account: Account) -> None:
+class CompletionObserver(Protocol):
+    def ended(self, account: RequestTrace) -> None:
         """Takes note of a completion that has ended, whoever asked; in microseconds."""
 
 
-class Follower(Observer, Protocol):
-    def began(self, account: Account) -> None:
+class CompletionListener(CompletionObserver, Protocol):
+    def began(self, account: RequestTrace) -> None:
         """A completion has begun, and its account may be looked at until it ends."""
 
 
@@ -32,18 +32,18 @@ class Follower(Observer, Protocol):
 class Recorder:
     journal: Journal
     clock: Clock
-    observers: tuple[Observer, ...] = ()  # load, metrics, traces
-    followers: tuple[Follower, ...] = ()  # speculation
+    observers: tuple[CompletionObserver, ...] = ()  # load, metrics, traces
+    followers: tuple[CompletionListener, ...] = ()  # speculation
     models: Mapping[str, str] = field(default_factory=dict)  # of the pools, by the pool's name
 
 
 @contextmanager
-def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
+def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrace]:
     """Opens the account of a completion; on leaving closes and journals it.
 
     Requests that never were a tenant's (no valid key, no valid request) leave no record.
     """
-    account = Account(arrival=arrival, clock=recorder.clock)
+    account = RequestTrace(arrival=arrival, clock=recorder.clock)
     for follower in recorder.followers:
         follower.began(account)
     try:
@@ -52,7 +52,7 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
         account.fail(CompletionError("internal", ""))
         raise
     finally:
-        account.finish(Finish.CANCELLED)
+        account.finish(FinishReason.CANCELLED)
         try:
             if account.principal is not None and account.request is not None:
                 model = recorder.models.get(account.pool, "")
@@ -63,14 +63,14 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
             _tell(recorder, account)
 
 
-def _tell(recorder: Recorder, account: Account) -> None:
+def _tell(recorder: Recorder, account: RequestTrace) -> None:
     """That it has ended: first the followers, which hold the account, and its text, until then."""
     for observer in (*recorder.followers, *recorder.observers):
         observer.ended(account)
 
 
 def _record_of(
-    account: Account, principal: Principal, request: CompletionRequest, *, model: str
+    account: RequestTrace, principal: Principal, request: CompletionRequest, *, model: str
 ) -> CompletionRecord:
     return CompletionRecord(
         request_id=account.arrival.request_id,
@@ -84,7 +84,7 @@ def _record_of(
         tier=request.tier,
         pool=account.pool,
         replica=account.replica,
-        finish=account.ending or Finish.CANCELLED,
+        finish=account.ending or FinishReason.CANCELLED,
         error_code=account.error_code,
         prompt_tokens=account.prompt_tokens,
         cached_tokens=account.cached_tokens,

@@ -6,14 +6,14 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM
-from inference.recording.journal import Backlog, EntryId, Receipt
+from inference.recording.journal import EntryId, IngestionBacklog, ShipmentReceipt
 
 
 class RedisShipment:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    async def send(self, batches: list[bytes]) -> Receipt:
+    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
         """At least one batch; each is an entry of its own. Raises OSError when Redis cannot be
         reached.
 
@@ -28,9 +28,9 @@ class RedisShipment:
                 server, *entries = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
-        return Receipt(_run_of(server), _entry_id(entries[-1]))
+        return ShipmentReceipt(_run_of(server), _entry_id(entries[-1]))
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self) -> IngestionBacklog:
         """Ingest deletes entries, in whatever order: what is older than the oldest is in the
         tables. Raises OSError when Redis cannot be reached."""
         try:
@@ -40,7 +40,7 @@ class RedisShipment:
                 server, entries = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
-        return Backlog(_run_of(server), _entry_id(entries[0][0]) if entries else None)
+        return IngestionBacklog(_run_of(server), _entry_id(entries[0][0]) if entries else None)
 
 
 def _run_of(server: dict[str, Any]) -> str:

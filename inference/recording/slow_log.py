@@ -4,10 +4,10 @@ from typing import Final
 
 import structlog
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.foundation.clock import Clock
-from inference.completion.request_trace import Account
-from inference.recording.stage_timings import stage_times
+from inference.completion.request_trace import RequestTrace
+from inference.recording.stage_timings import compute_stage_timings
 
 # Under overload all of them are slow; a few lines say so, and metrics say how many.
 MAX_LINES: Final = 10
@@ -24,16 +24,16 @@ class SlowLog:
         self._num_lines = 0
         self._num_withheld = 0  # since the last line
 
-    def ended(self, account: Account) -> None:
+    def ended(self, account: RequestTrace) -> None:
         request, first_ms = account.request, account.first_token_ms
         if request is None or request.is_warm_up or first_ms is None:
             return
-        if first_ms <= FIRST_TOKEN_MS[request.mode]:
+        if first_ms <= FIRST_TOKEN_TARGETS_MS[request.mode]:
             return
         if not self._has_room():
             self._num_withheld += 1
             return
-        times = stage_times(account, recorded_s=self._clock.monotonic_s())
+        times = compute_stage_timings(account, recorded_s=self._clock.monotonic_s())
         log.info(
             "completion.slow",
             request_id=account.arrival.request_id,
@@ -41,7 +41,7 @@ class SlowLog:
             pool=account.pool,
             replica=account.replica,
             first_token_ms=first_ms,
-            target_ms=FIRST_TOKEN_MS[request.mode],
+            target_ms=FIRST_TOKEN_TARGETS_MS[request.mode],
             stages_ms={each.stage: _ms(each.ended_s - each.began_s) for each in times},
             num_withheld=self._num_withheld,
         )

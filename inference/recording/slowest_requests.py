@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.usage import CompletionRecord, UsageRecord, encode_records
 from caret.foundation.clock import Clock
 from caret.foundation.ids import KeyId
@@ -23,7 +23,7 @@ _PER_SLOT: Final = 20
 Held = tuple[float, int, CompletionRecord]  # how slow, in which order it came
 
 
-class Slowest:
+class SlowestRequests:
     """One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
@@ -33,14 +33,14 @@ class Slowest:
 
     def note(self, record: CompletionRecord) -> None:
         waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
-        slowness = waited_ms / FIRST_TOKEN_MS[record.mode]
+        slowness = waited_ms / FIRST_TOKEN_TARGETS_MS[record.mode]
         if slowness <= 1:
             return
         heap = self._slots.setdefault(self._slot(), [])
         if len(heap) < _PER_SLOT:
-            heappush(heap, (slowness, next(self._numbers), _of_nobody(record)))
+            heappush(heap, (slowness, next(self._numbers), _anonymize(record)))
         elif slowness > heap[0][0]:
-            heappushpop(heap, (slowness, next(self._numbers), _of_nobody(record)))
+            heappushpop(heap, (slowness, next(self._numbers), _anonymize(record)))
         self._forget()
 
     @property
@@ -65,10 +65,10 @@ class Slowest:
         return int(self._clock.monotonic_s() // _SLOT_S)
 
 
-class SlowestJournal:
+class SlowestRequestsJournal:
     """The journal, with slow completions noted on their way."""
 
-    def __init__(self, journal: Journal, slowest: Slowest) -> None:
+    def __init__(self, journal: Journal, slowest: SlowestRequests) -> None:
         self._journal = journal
         self._slowest = slowest
 
@@ -78,6 +78,6 @@ class SlowestJournal:
         self._journal.append(record)
 
 
-def _of_nobody(record: CompletionRecord) -> CompletionRecord:
+def _anonymize(record: CompletionRecord) -> CompletionRecord:
     """Operators look for what was slow, not for whom."""
     return replace(record, user_id=None, key_id=KeyId(""))

@@ -11,7 +11,7 @@ first part was ready, and `stream` the rest.
 
 from typing import Final, NamedTuple
 
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 
 STAGES: Final = (
     *("receive", "authenticate", "admit", "assemble", "route", "generate", "filter"),
@@ -19,31 +19,31 @@ STAGES: Final = (
 )
 
 
-class StageTime(NamedTuple):
+class StageTiming(NamedTuple):
     stage: str
     began_s: float  # monotonic
     ended_s: float
     is_whole: bool  # False: the completion ended in this stage, whatever the reason
 
 
-def stage_times(account: Account, *, recorded_s: float) -> list[StageTime]:
+def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[StageTiming]:
     """In their order, without those that were not reached. `account` is closed."""
     closed_s = account.closed_s if account.closed_s is not None else recorded_s
     began_s = account.arrival.received_s
-    found: list[StageTime] = []
+    found: list[StageTiming] = []
     for stage, mark_s in zip(STAGES, _marks(account), strict=False):
         if mark_s is None:
-            found.append(StageTime(stage, began_s, closed_s, False))
+            found.append(StageTiming(stage, began_s, closed_s, False))
             break
-        found.append(StageTime(stage, began_s, mark_s, True))
+        found.append(StageTiming(stage, began_s, mark_s, True))
         began_s = mark_s
     else:
-        found.append(StageTime("stream", began_s, closed_s, True))
-    found.append(StageTime("record", closed_s, recorded_s, True))
+        found.append(StageTiming("stream", began_s, closed_s, True))
+    found.append(StageTiming("record", closed_s, recorded_s, True))
     return found
 
 
-def _marks(account: Account) -> tuple[float | None, ...]:
+def _marks(account: RequestTrace) -> tuple[float | None, ...]:
     """When the stages up to `filter` were over."""
     return (
         account.checked_s,

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from caret.contracts.content_exclusion import may_index
-from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, Scope
-from inference.completion.request import Admitted, CompletionRequest
+from caret.contracts.content_exclusion import is_indexing_allowed
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, RetrievalScope
+from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.snippet import Snippet
-from inference.retrieval.send_queue import Errand, Outbox
-from inference.retrieval.snippet_cache import Memory, Place
+from inference.retrieval.send_queue import OutgoingMessage, SendQueue
+from inference.retrieval.snippet_cache import FileKey, SnippetCache
 
 _SUFFIX_CHARS: Final = 300  # of the question: what comes next says what is missing here
 
@@ -16,14 +16,16 @@ _SUFFIX_CHARS: Final = 300  # of the question: what comes next says what is miss
 class BackgroundSnippets:
     """Implements context's port. Takes microseconds, and waits for nothing."""
 
-    def __init__(self, memory: Memory, outbox: Outbox) -> None:
+    def __init__(self, memory: SnippetCache, outbox: SendQueue) -> None:
         self._memory = memory
         self._outbox = outbox
 
-    def of(self, admitted: Admitted) -> tuple[Snippet, ...]:
+    def of(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         policy = admitted.principal.snapshot.policy
         request = admitted.request
-        if not _is_about_a_file(request) or not may_index(policy, repository=request.repository):
+        if not _is_about_a_file(request) or not is_indexing_allowed(
+            policy, repository=request.repository
+        ):
             return ()
         place = _place(admitted, request.path)
         if self._outbox.is_due(place, is_question=True):
@@ -31,20 +33,22 @@ class BackgroundSnippets:
         self._send_files(admitted, place)
         return self._memory.of(place, policy)
 
-    def _send_files(self, admitted: Admitted, current: Place) -> None:
+    def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
         for path, text in _texts(admitted.request):
             place = _place(admitted, path)
             # The length first: to join the current file's two halves takes longer.
             if self._outbox.is_due(place, is_question=False):
                 self._put(admitted, place, "".join(text), is_question=False)
 
-    def _put(self, admitted: Admitted, place: Place, text: str, *, is_question: bool) -> None:
+    def _put(
+        self, admitted: AdmittedRequest, place: FileKey, text: str, *, is_question: bool
+    ) -> None:
         principal = admitted.principal
         self._outbox.put(
-            Errand(
+            OutgoingMessage(
                 place=place,
                 tenant_id=principal.snapshot.tenant_id,
-                scope=Scope(holder=principal.holder, repository=place.repository),
+                scope=RetrievalScope(holder=principal.holder, repository=place.repository),
                 is_question=is_question,
                 text=text,
             )
@@ -70,5 +74,5 @@ def _question(request: CompletionRequest) -> str:
     return request.prefix[len(after) - MAX_QUESTION_CHARS :] + after
 
 
-def _place(admitted: Admitted, path: str) -> Place:
-    return Place(admitted.principal.namespace, admitted.request.repository, path)
+def _place(admitted: AdmittedRequest, path: str) -> FileKey:
+    return FileKey(admitted.principal.namespace, admitted.request.repository, path)

@@ -7,9 +7,9 @@ from typing import Final
 from inference.context.redaction.redact import (
     MAX_LINE_CHARS,
     file_type,
-    spans_by_part,
-    without_private_keys,
-    without_spans,
+    find_secret_spans,
+    mask_spans,
+    redact_private_keys,
 )
 
 # Of ordinary code about 0.3 ms, of text that was made to be slow 2.
@@ -17,16 +17,16 @@ _CHARS_AT_ONCE: Final = 2_000
 _LEAST_CHARS: Final = 100  # a short line costs as much as one of this length
 
 
-async def redacted(path: str, text: str) -> str:
+async def redact_in_slices(path: str, text: str) -> str:
     kind, lines, num_chars = file_type(path), [], 0
-    for line in without_private_keys(text).split("\n"):
+    for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []
-        for found in spans_by_part(line, kind):
+        for found in find_secret_spans(line, kind):
             spans += found
             num_chars += max(_LEAST_CHARS, min(len(line), MAX_LINE_CHARS))
             if num_chars >= _CHARS_AT_ONCE:
                 num_chars = 0
                 # Cancelled here, nothing was sent.
                 await asyncio.sleep(0)
-        lines.append(without_spans(line, spans))
+        lines.append(mask_spans(line, spans))
     return "\n".join(lines)

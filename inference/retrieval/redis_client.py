@@ -20,22 +20,22 @@ from caret.contracts.retrieval import (
     MAX_QUESTIONS_QUEUED,
     QUESTIONS,
     STREAM_MS,
-    Found,
-    Question,
-    Scope,
+    FileUpload,
+    RetrievalScope,
     Sealer,
-    SentFile,
+    SnippetQuery,
+    SnippetResult,
     answers_key,
 )
-from caret.contracts.sealed_message import ADD_SCRIPT, FIELD, Unreadable
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD, UnreadableMessage
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.snippet import Snippet
-from inference.context.sources.file_filter import is_context
-from inference.retrieval.redaction import redacted
-from inference.retrieval.send_queue import Errand, Outbox
-from inference.retrieval.snippet_cache import Memory, Place
-from inference.retrieval.tenant_lru import MAX_SHARE, Notes
+from inference.context.sources.file_filter import is_context_file
+from inference.retrieval.redaction import redact_in_slices
+from inference.retrieval.send_queue import OutgoingMessage, SendQueue
+from inference.retrieval.snippet_cache import FileKey, SnippetCache
+from inference.retrieval.tenant_lru import MAX_SHARE, TenantLru
 
 POLL_S: Final = 0.1  # for answers, while one is awaited
 IDLE_S: Final = 5.0
@@ -48,15 +48,15 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Awaited:
+class _PendingQuery:
     tenant_id: TenantId
-    place: Place
+    place: FileKey
     until_s: float
 
 
-class Courier:
+class RetrievalClient:
     def __init__(
-        self, redis: Redis, sealer: Sealer, *, memory: Memory, outbox: Outbox, clock: Clock
+        self, redis: Redis, sealer: Sealer, *, memory: SnippetCache, outbox: SendQueue, clock: Clock
     ) -> None:
         self._redis = redis
         self._sealer = sealer
@@ -65,8 +65,8 @@ class Courier:
         self._clock = clock
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
-        self._awaited: OrderedDict[str, _Awaited] = OrderedDict()  # by question id
-        self._sent = Notes[Place, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, until
+        self._awaited: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question id
+        self._sent = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, until
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -100,22 +100,22 @@ class Courier:
         for data in taken or ():
             self._take(data)
 
-    async def _send(self, errand: Errand) -> None:
-        path, text = errand.place.path, await redacted(errand.place.path, errand.text)
-        file = SentFile(scope=_clean_scope(errand.scope), path=_clean(path), text=_clean(text))
+    async def _send(self, errand: OutgoingMessage) -> None:
+        path, text = errand.place.path, await redact_in_slices(errand.place.path, errand.text)
+        file = FileUpload(scope=_clean_scope(errand.scope), path=_clean(path), text=_clean(text))
         await self._add(FILES, errand.tenant_id, file, at_most=MAX_FILES_QUEUED)
 
-    async def _ask(self, errand: Errand) -> None:
-        question = Question(
+    async def _ask(self, errand: OutgoingMessage) -> None:
+        question = SnippetQuery(
             question_id=secrets.token_hex(8),
             gateway=self._gateway,
             scope=_clean_scope(errand.scope),
             path=_clean(errand.place.path),
-            text=_clean(await redacted(errand.place.path, errand.text)),
+            text=_clean(await redact_in_slices(errand.place.path, errand.text)),
         )
         await self._add(QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED)
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
-        self._awaited[question.question_id] = _Awaited(errand.tenant_id, errand.place, until_s)
+        self._awaited[question.question_id] = _PendingQuery(errand.tenant_id, errand.place, until_s)
         self._bound_awaited(errand.tenant_id)
 
     def _bound_awaited(self, asker: TenantId) -> None:
@@ -130,15 +130,15 @@ class Courier:
         del self._awaited[next(ids)]
 
     async def _add(
-        self, stream: str, tenant_id: TenantId, message: SentFile | Question, *, at_most: int
+        self, stream: str, tenant_id: TenantId, message: FileUpload | SnippetQuery, *, at_most: int
     ) -> None:
         sealed = self._sealer.seal(tenant_id, message)
         limits = (str(STREAM_MS), str(at_most))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, sealed), FIELD, *limits))
 
-    def _is_news(self, errand: Errand) -> bool:
+    def _is_news(self, errand: OutgoingMessage) -> bool:
         """Notes it, too."""
-        if not is_context(errand.place.path, errand.text):
+        if not is_context_file(errand.place.path, errand.text):
             return False
         data = errand.text.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
@@ -151,8 +151,8 @@ class Courier:
 
     def _take(self, data: bytes) -> None:
         try:
-            tenant_id, found = self._sealer.open(data, Found)
-        except Unreadable as error:
+            tenant_id, found = self._sealer.open(data, SnippetResult)
+        except UnreadableMessage as error:
             log.warning("retrieval.unreadable", reason=str(error))
             return
         awaited = self._awaited.pop(found.question_id, None)
@@ -188,5 +188,5 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _clean_scope(scope: Scope) -> Scope:
-    return Scope(holder=scope.holder, repository=_clean(scope.repository))
+def _clean_scope(scope: RetrievalScope) -> RetrievalScope:
+    return RetrievalScope(holder=scope.holder, repository=_clean(scope.repository))

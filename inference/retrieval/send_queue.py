@@ -6,11 +6,11 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.retrieval import Scope
+from caret.contracts.retrieval import RetrievalScope
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
-from inference.retrieval.snippet_cache import Place
-from inference.retrieval.tenant_lru import Notes
+from inference.retrieval.snippet_cache import FileKey
+from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUESTIONS: Final = 256
@@ -23,37 +23,37 @@ FIRST_EMPTY_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    place: Place
+class OutgoingMessage:
+    place: FileKey
     tenant_id: TenantId
-    scope: Scope
+    scope: RetrievalScope
     is_question: bool
     text: str  # of the file; for a question, around the cursor
 
 
 @dataclass(slots=True)
-class _Due:
+class _ResendSchedule:
     due_s: float = 0.0  # monotonic
     pause_s: float = FIRST_EMPTY_S / 2  # the last one after an empty answer
 
 
-class Outbox:
+class SendQueue:
     """One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._files: deque[Errand] = deque()
-        self._questions: deque[Errand] = deque()
+        self._files: deque[OutgoingMessage] = deque()
+        self._questions: deque[OutgoingMessage] = deque()
         self._num_of_tenant: Counter[tuple[TenantId, bool]] = Counter()
-        self._due_files = Notes[Place, _Due](max_items=MAX_NOTED)
-        self._due_questions = Notes[Place, _Due](max_items=MAX_NOTED)
+        self._due_files = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
+        self._due_questions = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
-    def is_due(self, place: Place, *, is_question: bool) -> bool:
+    def is_due(self, place: FileKey, *, is_question: bool) -> bool:
         due = self._due(is_question=is_question).get(place)
         return due is None or due.due_s <= self._clock.monotonic_s()
 
-    def put(self, errand: Errand) -> None:
+    def put(self, errand: OutgoingMessage) -> None:
         """Unless there is no room for it."""
         key = errand.tenant_id, errand.is_question
         queue, limit = self._queue(is_question=errand.is_question)
@@ -64,7 +64,7 @@ class Outbox:
         self._put_off(errand)
         self._is_filled.set()
 
-    def ask_again(self, place: Place) -> None:
+    def ask_again(self, place: FileKey) -> None:
         """The place's question has found nothing, or was not answered."""
         due = self._due_questions.get(place)
         if due is not None:
@@ -75,14 +75,14 @@ class Outbox:
         """The files of this namespace and repository are due again."""
         self._due_files.drop_scope(scope)
 
-    def _put_off(self, errand: Errand) -> None:
+    def _put_off(self, errand: OutgoingMessage) -> None:
         noted = self._due(is_question=errand.is_question)
-        due = noted.get(errand.place) or _Due()
+        due = noted.get(errand.place) or _ResendSchedule()
         every_s = QUESTION_EVERY_S if errand.is_question else FILE_EVERY_S
         due.due_s = self._clock.monotonic_s() + every_s
         noted.put(errand.place, due)
 
-    def take(self) -> Errand | None:
+    def take(self) -> OutgoingMessage | None:
         """Questions first: somebody types."""
         queue = self._questions or self._files
         if not queue:
@@ -111,8 +111,8 @@ class Outbox:
         self._due_files.clear()
         self._due_questions.clear()
 
-    def _due(self, *, is_question: bool) -> Notes[Place, _Due]:
+    def _due(self, *, is_question: bool) -> TenantLru[FileKey, _ResendSchedule]:
         return self._due_questions if is_question else self._due_files
 
-    def _queue(self, *, is_question: bool) -> tuple[deque[Errand], int]:
+    def _queue(self, *, is_question: bool) -> tuple[deque[OutgoingMessage], int]:
         return (self._questions, MAX_QUESTIONS) if is_question else (self._files, MAX_FILES)

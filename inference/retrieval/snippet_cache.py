@@ -10,18 +10,18 @@ Rules:
 from dataclasses import dataclass, field
 from typing import Final
 
-from caret.contracts.content_exclusion import is_excluded, may_index
+from caret.contracts.content_exclusion import is_excluded, is_indexing_allowed
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.clock import Clock
 from inference.completion.snippet import Snippet
-from inference.retrieval.tenant_lru import Notes
+from inference.retrieval.tenant_lru import TenantLru
 
 LIFETIME_S: Final = 600.0
 MAX_PLACES: Final = 1_000  # of 8 snippets of 3,000 characters at most
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileKey:
     """A file in which somebody types."""
 
     namespace: str
@@ -34,7 +34,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _CachedSnippets:
     snippets: tuple[Snippet, ...]
     until_s: float
     # What was allowed under the last policy that asked: policies are replaced, never changed.
@@ -42,14 +42,14 @@ class _Entry:
     allowed: tuple[Snippet, ...] = field(default=())
 
 
-class Memory:
+class SnippetCache:
     """One event loop uses it. Of a tenant's places the least recently used goes first."""
 
     def __init__(self, clock: Clock, *, max_places: int = MAX_PLACES) -> None:
         self._clock = clock
-        self._entries = Notes[Place, _Entry](max_items=max_places)
+        self._entries = TenantLru[FileKey, _CachedSnippets](max_items=max_places)
 
-    def of(self, place: Place, policy: TenantPolicy) -> tuple[Snippet, ...]:
+    def of(self, place: FileKey, policy: TenantPolicy) -> tuple[Snippet, ...]:
         entry = self._entries.get(place)
         if entry is None:
             return ()
@@ -61,8 +61,8 @@ class Memory:
             entry.policy, entry.allowed = policy, _allowed(place, entry.snippets, policy)
         return entry.allowed
 
-    def put(self, place: Place, snippets: tuple[Snippet, ...]) -> None:
-        self._entries.put(place, _Entry(snippets, self._clock.monotonic_s() + LIFETIME_S))
+    def put(self, place: FileKey, snippets: tuple[Snippet, ...]) -> None:
+        self._entries.put(place, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
 
     def forget_old(self) -> None:
         """Also what nobody asks for any more."""
@@ -72,10 +72,10 @@ class Memory:
 
 
 def _allowed(
-    place: Place, snippets: tuple[Snippet, ...], policy: TenantPolicy
+    place: FileKey, snippets: tuple[Snippet, ...], policy: TenantPolicy
 ) -> tuple[Snippet, ...]:
     repository = place.repository
-    if not may_index(policy, repository=repository):
+    if not is_indexing_allowed(policy, repository=repository):
         return ()
     return tuple(
         each for each in snippets if not is_excluded(policy, repository=repository, path=each.path)

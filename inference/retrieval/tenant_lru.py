@@ -12,7 +12,7 @@ from typing import Final, Generic, Protocol, TypeVar
 MAX_SHARE: Final = 0.25  # of one tenant
 
 
-class Placed(Protocol):
+class TenantScoped(Protocol):
     """Compared and hashed by value."""
 
     @property
@@ -20,11 +20,11 @@ class Placed(Protocol):
         """Namespace, which begins with the tenant, and repository."""
 
 
-Key = TypeVar("Key", bound=Placed)
+Key = TypeVar("Key", bound=TenantScoped)
 Value = TypeVar("Value")
 
 
-class Notes(Generic[Key, Value]):
+class TenantLru(Generic[Key, Value]):
     def __init__(self, *, max_items: int) -> None:
         self._max_items = max_items
         self._max_of_tenant = max(1, int(max_items * MAX_SHARE))
@@ -80,5 +80,5 @@ class Notes(Generic[Key, Value]):
         self._of_scope.clear()
 
 
-def _tenant(key: Placed) -> str:
+def _tenant(key: TenantScoped) -> str:
     return key.scope[0].partition("|")[0]

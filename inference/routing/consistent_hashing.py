@@ -23,12 +23,12 @@ ALWAYS_ROOM: Final = 8
 CLEARLY_MORE: Final = 128
 
 
-def rank(key: str, replicas: Sequence[Replica]) -> list[Replica]:
+def rank_by_hash(key: str, replicas: Sequence[Replica]) -> list[Replica]:
     """All of them, the key's own first. It takes about a microsecond for each."""
     return sorted(replicas, key=lambda replica: _score(key, replica), reverse=True)
 
 
-def with_room(
+def filter_with_capacity(
     ranked: Sequence[Replica], num_under_way: Callable[[Replica], int]
 ) -> tuple[Replica, ...]:
     """Those within the bound for one request more, in the same order; at least one."""
@@ -37,7 +37,7 @@ def with_room(
     return tuple(replica for replica in ranked if num_under_way(replica) < bound)
 
 
-def corrected(preferred: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
+def prefer_cached(preferred: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
     """The one that is known to hold clearly more of the prompt goes first; the rest stays.
 
     `cached`: tokens by address, without the replicas that do not tell: of those the affinity is all

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import CacheSalt
-from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.context.prompt.prompt import Prompt
-from inference.errors import Dropped
+from inference.errors import CompletionDropped
 from inference.pools.engine import EngineRequest
-from inference.pools.health.replica_states import Replicas
-from inference.pools.pool_config import Pools, Replica
-from inference.pools.speculation.speculative_decoding import Speculation
-from inference.prefix_cache.cache_index import CacheIndex
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import PoolConfig, Replica
+from inference.pools.speculation.speculative_decoding import SpeculationTracker
+from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import Namespaces
-from inference.routing.consistent_hashing import corrected, rank, with_room
+from inference.routing.consistent_hashing import filter_with_capacity, prefer_cached, rank_by_hash
 
 _PRIORITIES: Final = {
     Mode.INLINE: 0,
@@ -44,11 +44,11 @@ class Router:
     def __init__(
         self,
         *,
-        pools: Pools,
+        pools: PoolConfig,
         namespaces: Namespaces,
-        replicas: Replicas,
-        index: CacheIndex,
-        speculation: Speculation,
+        replicas: ReplicaStates,
+        index: PrefixCacheIndex,
+        speculation: SpeculationTracker,
         targets_ms: Mapping[Mode, float],
     ) -> None:
         """`targets_ms`: of the first token."""
@@ -60,15 +60,15 @@ class Router:
         self.targets_ms = targets_ms
 
 
-def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
+def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRequest:
     """Raises Dropped (shed) for a warm-up whose replica has something else to do, and where an
     operator has drained all of the pool's."""
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.salt(admitted.principal)
-    replica, *others = _preferred(router, admitted, prompt, salt=salt)
+    replica, *others = _choose(router, admitted, prompt, salt=salt)
     num_under_way = router.replicas.num_under_way(replica)
     if request.is_warm_up and num_under_way:
-        raise Dropped(Finish.SHED)
+        raise CompletionDropped(FinishReason.SHED)
     return EngineRequest(
         pool=pool,
         replica=replica,
@@ -85,23 +85,27 @@ def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
     )
 
 
-def _preferred(
-    router: Router, admitted: Admitted, prompt: Prompt, *, salt: CacheSalt
+def _choose(
+    router: Router, admitted: AdmittedRequest, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
     """The one to ask, and whom to ask if it fails before it begins. Raises Dropped."""
     every = router.pools.by_name[admitted.pool].replicas
     staying = [replica for replica in every if not router.replicas.is_drained(replica)]
     if not staying:
-        raise Dropped(Finish.SHED)
-    ranked = rank(_key(salt, admitted.request, prompt), staying)
+        raise CompletionDropped(FinishReason.SHED)
+    ranked = rank_by_hash(_key(salt, admitted.request, prompt), staying)
     well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
     quick = [replica for replica in well if not router.replicas.is_late(replica)] or well
-    roomy = with_room(_suited(router, admitted, quick), router.replicas.num_under_way)
+    roomy = filter_with_capacity(
+        _drop_unprofitable_speculation(router, admitted, quick), router.replicas.num_under_way
+    )
     in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))
     return tuple(in_turn)[: 1 + _MAX_RETRIES]
 
 
-def _suited(router: Router, admitted: Admitted, well: list[Replica]) -> list[Replica]:
+def _drop_unprofitable_speculation(
+    router: Router, admitted: AdmittedRequest, well: list[Replica]
+) -> list[Replica]:
     """Without those that speculate, where that does not pay for the language."""
     if router.speculation.suits(admitted.pool, admitted.request.language):
         return well
@@ -114,7 +118,7 @@ def _corrected(
     urls = [replica.url for replica in preferred if replica.kv_events is not None]
     if len(urls) < 2:  # nothing to compare: the prompt need not be hashed
         return preferred
-    return corrected(preferred, router.index.cached_tokens(urls, salt, prompt.token_ids))
+    return prefer_cached(preferred, router.index.cached_tokens(urls, salt, prompt.token_ids))
 
 
 def _key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:

@@ -12,10 +12,10 @@ from typing import Any, Final
 import django
 from django.conf import settings
 
-from caret.foundation.web.body_limit import Application, BodyLimit, Receive, Send
-from caret.foundation.web.concurrency_limit import Limits, RequestLimit
+from caret.foundation.web.body_limit import Application, BodyLimitMiddleware, Receive, Send
+from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, ConcurrencyLimits
 from caret.foundation.web.credential_notes import CredentialNotes
-from caret.foundation.web.health_checks import Health
+from caret.foundation.web.health_checks import HealthCheckMiddleware
 from caret.foundation.web.server_limits import ServerLimits
 from console.static_files import Files, StaticFiles
 from tenants.base.health_checks import is_ready
@@ -24,7 +24,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
 LIVE_PATH: Final = "/live"
 # Each request in flight holds a thread and a connection to Postgres.
-LIMITS: Final = Limits(
+LIMITS: Final = ConcurrencyLimits(
     max_requests=64,
     max_wait_s=10.0,
     max_transfer_s=ServerLimits.from_environment().body_timeout_s,
@@ -37,9 +37,9 @@ LIMITS: Final = Limits(
 
 
 def _guarded(application: Application) -> Application:
-    limited = RequestLimit(application, LIMITS)
-    bounded = BodyLimit(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    return Health(StaticFiles(CredentialNotes(bounded), _static_files), is_ready)
+    limited = ConcurrencyLimitMiddleware(application, LIMITS)
+    bounded = BodyLimitMiddleware(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), _static_files), is_ready)
 
 
 def _static_files() -> Files:

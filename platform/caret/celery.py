@@ -21,7 +21,7 @@ from caret.foundation.metrics_server import serve_metrics
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 # They would load every address of console and API: three seconds of a start, for nothing that a
-# worker or a beat needs. What a worker must not start without is in FitToStart below.
+# worker or a beat needs. What a worker must not start without is in StartupChecks below.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("caret")
@@ -66,7 +66,7 @@ app.conf.task_routes = {
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
-app.conf.beat_scheduler = "caret.foundation.celery_scheduler:SteadyScheduler"
+app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
     # A tick that finds no worker is worth nothing once the next one is there: it expires.
     "ingest-usage": {
@@ -210,21 +210,21 @@ app.conf.beat_schedule = {
 }
 
 
-class FitToStart(bootsteps.Step):  # type: ignore[misc]  # celery has no types
+class StartupChecks(bootsteps.Step):  # type: ignore[misc]  # celery has no types
     """Refuses to start a worker whose database role could pass the wall between tenants, or that
     could not open tenants' keys."""
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:
         # Imported here: settings are read once Celery has loaded them.
-        from caret.foundation.postgres.roles import require_bound_role
+        from caret.foundation.postgres.roles import require_rls_bound_role
         from tenants.security.encryption.startup_check import require_root_keys
 
-        require_bound_role()
+        require_rls_bound_role()
         require_root_keys()
         super().__init__(parent, **kwargs)
 
 
-app.steps["worker"].add(FitToStart)
+app.steps["worker"].add(StartupChecks)
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]  # Celery's only way to leave logging alone
@@ -260,10 +260,10 @@ def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
 @beat_init.connect  # type: ignore[untyped-decorator]
 def _tell(**_: Any) -> None:
     from tenants.base.redis_connection import connect
-    from tenants.base.worker_metrics import Watch
+    from tenants.base.worker_metrics import WorkerMetricsCollector
 
     registry = CollectorRegistry()
-    watch = Watch(connect(), queues=[queue.name for queue in app.conf.task_queues])
+    watch = WorkerMetricsCollector(connect(), queues=[queue.name for queue in app.conf.task_queues])
     # Described by nothing: at the start Redis need not be there.
     registry.register(watch)
     serve_metrics(registry)

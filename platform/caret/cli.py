@@ -8,7 +8,7 @@ from collections.abc import Callable
 from textwrap import indent
 
 from caret.foundation.environment import BadSetting
-from caret.local.errors import ExitCode, PartFailed, Refusal
+from caret.local.errors import ExitCode, PartFailed, StartupError
 
 
 def run(argv: list[str]) -> int:
@@ -20,7 +20,7 @@ def run(argv: list[str]) -> int:
         return _complain(str(error), ExitCode.BAD_SETTING)
     except PartFailed as error:
         return _complain(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
-    except Refusal as error:
+    except StartupError as error:
         return _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

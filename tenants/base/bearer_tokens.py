@@ -25,24 +25,24 @@ _TENANT_BYTES, _SECRET_BYTES = 16, 32
 _PEPPER: Final = "token-pepper/1"
 
 
-class TokenKind(StrEnum):
+class BearerTokenKind(StrEnum):
     INVITATION = "civ_"
     SCIM = "csc_"
 
 
 @dataclass(frozen=True, slots=True)
 class TenantToken:
-    kind: TokenKind
+    kind: BearerTokenKind
     tenant_id: TenantId
     text: str = field(repr=False)
 
 
-def new_token(kind: TokenKind, tenant_id: TenantId) -> TenantToken:
+def new_token(kind: BearerTokenKind, tenant_id: TenantId) -> TenantToken:
     data = uuid.UUID(tenant_id).bytes + secrets.token_bytes(_SECRET_BYTES)
     return TenantToken(kind, tenant_id, kind + urlsafe_b64encode(data).decode())
 
 
-def parse_token(kind: TokenKind, text: str) -> TenantToken | None:
+def parse_token(kind: BearerTokenKind, text: str) -> TenantToken | None:
     """None for what is no token of this kind."""
     try:
         data = b64decode(text.removeprefix(kind).encode("ascii"), altchars=b"-_", validate=True)

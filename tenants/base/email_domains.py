@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 TXT_PREFIX: Final = "caret-domain-verification="
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -40,12 +40,12 @@ def read_domain(text: str) -> str:
     try:
         name = text.strip().strip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:
-        raise Invalid("name", "This is no domain's name.") from error
+        raise InvalidValue("name", "This is no domain's name.") from error
     labels = name.split(".")
     if len(labels) < 2 or len(name) > _MAX_CHARS or not all(map(_LABEL.fullmatch, labels)):
-        raise Invalid("name", "Write a domain's name, such as example.com.")
+        raise InvalidValue("name", "Write a domain's name, such as example.com.")
     if name in _PUBLIC:
-        raise Invalid("name", "Everybody can have an address at this domain.")
+        raise InvalidValue("name", "Everybody can have an address at this domain.")
     return name
 
 

@@ -13,7 +13,7 @@ Refused           ours to say, theirs to mend; never logged as an exception
 from django.utils.translation import gettext_noop
 
 
-class Refused(Exception):
+class DomainError(Exception):
     code = "refused"
 
     def __init__(self, message: str, /, **values: object) -> None:
@@ -25,21 +25,21 @@ class Refused(Exception):
         self.values = values
 
 
-class Unauthenticated(Refused):
+class Unauthenticated(DomainError):
     def __init__(self, code: str, message: str, /, **values: object) -> None:
         super().__init__(message, **values)
         self.code = code
 
 
-class Forbidden(Refused):
+class Forbidden(DomainError):
     code = "forbidden"
 
 
-class NotFound(Refused):
+class NotFound(DomainError):
     code = "not_found"
 
 
-class Invalid(Refused):
+class InvalidValue(DomainError):
     code = "invalid"
 
     def __init__(self, field: str, message: str, /, **values: object) -> None:
@@ -47,11 +47,11 @@ class Invalid(Refused):
         self.field = field
 
 
-class Conflict(Refused):
+class Conflict(DomainError):
     code = "conflict"
 
 
-class Outdated(Conflict):
+class VersionConflict(Conflict):
     code = "outdated"
 
     def __init__(self, *, held: int, replaced: int | None) -> None:
@@ -64,7 +64,7 @@ class Outdated(Conflict):
         self.replaced = replaced
 
 
-class LimitReached(Refused):
+class LimitReached(DomainError):
     code = "limit_reached"
 
     def __init__(self, message: str, /, *, retry_after_s: int, **values: object) -> None:

@@ -9,4 +9,4 @@ class OperatorRole(StrEnum):
     MANAGER = "manager"  # also changes plan, status, region, limits and replicas
 
 
-MAY_CHANGE: Final = frozenset({OperatorRole.MANAGER})
+WRITE_ROLES: Final = frozenset({OperatorRole.MANAGER})

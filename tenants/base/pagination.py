@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db.models import Model, Q, QuerySet
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 MAX_PAGE: Final = 200
 _ID_BYTES: Final = 16
@@ -26,7 +26,7 @@ _ModelRow = TypeVar("_ModelRow", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePosition:
     at: datetime
     id: UUID
 
@@ -37,14 +37,14 @@ class Page(Generic[_Row]):
     next_cursor: str | None  # None: this is the last page
 
 
-def write_cursor(place: Place) -> str:
+def write_cursor(place: PagePosition) -> str:
     since = place.at - datetime.fromtimestamp(0, UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     data = micros.to_bytes(_TIME_BYTES, signed=True) + place.id.bytes
     return urlsafe_b64encode(data).decode()
 
 
-def read_cursor(text: str | None) -> Place | None:
+def read_cursor(text: str | None) -> PagePosition | None:
     """None, the first page, for None. Raises Invalid for what is no cursor of ours."""
     if text is None:
         return None
@@ -56,12 +56,16 @@ def read_cursor(text: str | None) -> Place | None:
         seconds, rest = divmod(micros, 1_000_000)
         at = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
     except (ValueError, OverflowError, OSError, binascii.Error) as error:
-        raise Invalid("cursor", "Give the cursor as a page has given it.") from error
-    return Place(at, UUID(bytes=data[_TIME_BYTES:]))
+        raise InvalidValue("cursor", "Give the cursor as a page has given it.") from error
+    return PagePosition(at, UUID(bytes=data[_TIME_BYTES:]))
 
 
-def first_of(
-    found: QuerySet[_ModelRow], *, limit: int, after: Place | None, time_field: str = "created_at"
+def fetch_first(
+    found: QuerySet[_ModelRow],
+    *,
+    limit: int,
+    after: PagePosition | None,
+    time_field: str = "created_at",
 ) -> list[_ModelRow]:
     """One row more than `limit`, by which page_of knows that there are more. One query."""
     assert 1 <= limit <= MAX_PAGE
@@ -71,12 +75,14 @@ def first_of(
     return list(found.order_by(f"-{time_field}", "-id")[: limit + 1])
 
 
-def page_of(rows: Sequence[_Row], *, limit: int, place: Callable[[_Row], Place]) -> Page[_Row]:
+def build_page(
+    rows: Sequence[_Row], *, limit: int, place: Callable[[_Row], PagePosition]
+) -> Page[_Row]:
     shown = list(rows[:limit])
     has_more = len(rows) > limit
     return Page(shown, write_cursor(place(shown[-1])) if has_more else None)
 
 
-def mapped(page: Page[Any], view: Callable[[Any], _Row]) -> Page[_Row]:
+def map_page(page: Page[Any], view: Callable[[Any], _Row]) -> Page[_Row]:
     """The same page of other things."""
     return Page([view(row) for row in page.rows], page.next_cursor)

@@ -79,7 +79,7 @@ READING: Final = frozenset(
 )
 _ONES_OWN: Final = frozenset({_P.READ_OWN_KEYS, _P.READ_OWN_USAGE, _P.READ_OWN_QUALITY})
 # Withdrawing consent erases.
-WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS, _P.ERASE_SUBJECTS}
+ALLOWED_WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS, _P.ERASE_SUBJECTS}
 
 PERMISSIONS: Final = MappingProxyType(
     {
@@ -115,9 +115,9 @@ PERMISSIONS: Final = MappingProxyType(
 )
 
 
-def roles_with(permission: Permission) -> list[Role]:
-    return [role for role in Role if allows(role, permission)]
+def roles_with_permission(permission: Permission) -> list[Role]:
+    return [role for role in Role if role_has_permission(role, permission)]
 
 
-def allows(role: Role, permission: Permission) -> bool:
+def role_has_permission(role: Role, permission: Permission) -> bool:
     return permission in PERMISSIONS[role]

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import Combinable
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.text_validation import is_storable
 
@@ -25,14 +25,14 @@ _Row = TypeVar("_Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortOrder:
     by: Combinable | F  # never null: no cursor would come past it
     is_time: bool = False  # else it is a text
     is_descending: bool = False
 
 
-def ordered_page(
-    found: QuerySet[_Row], *, order: Order, limit: int, cursor: str | None
+def fetch_sorted_page(
+    found: QuerySet[_Row], *, order: SortOrder, limit: int, cursor: str | None
 ) -> Page[_Row]:
     """Rows of equal place are in the order of their ids. Raises Invalid. One query."""
     assert 1 <= limit <= MAX_PAGE
@@ -53,7 +53,7 @@ def _written(row: Any) -> str:
     return urlsafe_b64encode(json.dumps([place, str(row.id)]).encode()).decode()
 
 
-def _read(cursor: str, order: Order) -> tuple[str | datetime, UUID]:
+def _read(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
     """Raises Invalid for what is no cursor of ours."""
     try:
         place, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
@@ -61,7 +61,7 @@ def _read(cursor: str, order: Order) -> tuple[str | datetime, UUID]:
             raise ValueError
         return (_moment(place) if order.is_time else place), UUID(row_id)
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
-        raise Invalid("cursor", "Give the cursor as a page has given it.") from error
+        raise InvalidValue("cursor", "Give the cursor as a page has given it.") from error
 
 
 def _moment(text: str) -> datetime:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 MAX_REASON_CHARS: Final = 1_000
 
@@ -12,15 +12,17 @@ def is_storable(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def require_storable(field: str, text: str) -> None:
+def validate_text(field: str, text: str) -> None:
     """Raises Invalid."""
     if not is_storable(text):
-        raise Invalid(field, "This text has characters that are no text.")
+        raise InvalidValue(field, "This text has characters that are no text.")
 
 
-def read_reason(text: str) -> str:
+def parse_reason(text: str) -> str:
     """Without blanks around it; may be empty. Raises Invalid."""
-    require_storable("reason", text)
+    validate_text("reason", text)
     if len(text.strip()) > MAX_REASON_CHARS:
-        raise Invalid("reason", "A reason has at most {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue(
+            "reason", "A reason has at most {most} characters.", most=MAX_REASON_CHARS
+        )
     return text.strip()

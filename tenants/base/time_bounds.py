@@ -8,7 +8,7 @@ ends of it an hour more or less is an error, too.
 from datetime import UTC, date, datetime
 from typing import Final
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 2199
@@ -16,20 +16,20 @@ _FIRST: Final = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
-def require_moment(field: str, moment: datetime | None) -> None:
+def validate_datetime(field: str, moment: datetime | None) -> None:
     """Nothing is no matter. Raises Invalid."""
     if moment is not None and not _FIRST <= moment <= _LAST:
         raise _out_of_bounds(field)
 
 
-def require_day(field: str, day: date) -> None:
+def validate_date(field: str, day: date) -> None:
     """Raises Invalid."""
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise _out_of_bounds(field)
 
 
-def _out_of_bounds(field: str) -> Invalid:
-    return Invalid(
+def _out_of_bounds(field: str) -> InvalidValue:
+    return InvalidValue(
         field,
         "Write a time in the years {first} to {last} (UTC).",
         first=FIRST_YEAR,

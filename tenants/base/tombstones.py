@@ -24,18 +24,18 @@ _README: Final = "README"
 _TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
 
 
-class NotTheStore(Exception):
+class WrongStore(Exception):
     """The text is for the operator."""
 
 
-def note_once_committed(tenant_id: TenantId, names: Iterable[str]) -> None:
+def write_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
     """Call in the transaction that does what they say. That the store is away does not undo it."""
     held = list(names)
     if held:
-        transaction.on_commit(lambda: note(tenant_id, held), robust=True)
+        transaction.on_commit(lambda: write(tenant_id, held), robust=True)
 
 
-def note(tenant_id: TenantId, names: Iterable[str]) -> int:
+def write(tenant_id: TenantId, names: Iterable[str]) -> int:
     """How many were missing. Raises what the storage raises."""
     store, num_noted = _storage(), 0
     for name in names:
@@ -46,7 +46,7 @@ def note(tenant_id: TenantId, names: Iterable[str]) -> int:
     return num_noted
 
 
-def list_notes(tenant_id: TenantId) -> list[str]:
+def list_names(tenant_id: TenantId) -> list[str]:
     """Two who note one thing at once leave a second name, which says nothing. Raises what the
     storage raises."""
     try:
@@ -56,20 +56,20 @@ def list_notes(tenant_id: TenantId) -> list[str]:
     return sorted(names)
 
 
-def mark_store() -> None:
+def initialize_store() -> None:
     """So that a restore knows it. Raises what the storage raises."""
     if not _storage().exists(_README):
         _storage().save(_README, ContentFile(_TEXT))
 
 
 def require_store() -> None:
-    """Raises NotTheStore for an empty one, and what the storage raises."""
+    """Raises WrongStore for an empty one, and what the storage raises."""
     try:
         folders, files = _storage().listdir("")
     except FileNotFoundError:
         folders, files = [], []
     if not folders and not files:
-        raise NotTheStore(
+        raise WrongStore(
             "CARET_DESTROYED_KEYS_STORE is empty or not there. Name the one that was in use, which"
             f" says what was erased since. If there was none, put a file {_README} into it."
         )

@@ -13,7 +13,7 @@ OK, BROKEN, UNUSABLE = 0, 1, 2
 EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 not to be read."
 
 
-class Unusable(Exception):
+class UnreadableInput(Exception):
     """The text says what cannot be read, and why."""
 
 
@@ -33,9 +33,9 @@ def read_keys(path: Path) -> PublicKeys:
     try:
         return read_public_keys(path.read_bytes())
     except OSError as error:
-        raise Unusable(f"the public keys cannot be read: {error.strerror}: {path}") from None
+        raise UnreadableInput(f"the public keys cannot be read: {error.strerror}: {path}") from None
     except BadPublicKeys as error:
-        raise Unusable(f"{path}: {error}") from None
+        raise UnreadableInput(f"{path}: {error}") from None
 
 
 def open_file(path: Path) -> IO[bytes]:
@@ -43,4 +43,4 @@ def open_file(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
+        raise UnreadableInput(f"{path} cannot be read: {error.strerror}") from None

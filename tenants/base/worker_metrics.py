@@ -44,7 +44,7 @@ class TaskCounts:
             pipeline.execute()
 
 
-class Watch(Collector):
+class WorkerMetricsCollector(Collector):
     """Reads Redis at each scrape. Raises RedisError, which Prometheus sees as a failed scrape."""
 
     def __init__(self, connection: redis.Redis, *, queues: Sequence[str]) -> None:

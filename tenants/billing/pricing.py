@@ -14,12 +14,12 @@ from datetime import date
 from enum import StrEnum
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import PRICED_TOKENS, TierPrices, Tokens
+from caret.contracts.pricing import PRICED_TOKENS, TierPrices, TokenCounts
 from tenants.base.billing_periods import days_in
 from tenants.base.money import divide_half_up
 
 
-class TokenKind(StrEnum):
+class PricedTokenKind(StrEnum):
     PROMPT = "prompt"
     CACHED_PROMPT = "cached_prompt"
     GENERATED = "generated"
@@ -30,17 +30,17 @@ class TokenLine:
     """What is counted and priced on its own; written `fast.prompt`."""
 
     tier: Tier
-    kind: TokenKind
+    kind: PricedTokenKind
 
     @property
     def code(self) -> str:
         return f"{self.tier.value}.{self.kind.value}"
 
 
-LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in TokenKind)}
+LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
 
 
-def quantity(line: TokenLine, tokens: Mapping[Tier, Tokens]) -> int:
+def quantity(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
     found = tokens.get(line.tier)
     return 0 if found is None else int(getattr(found, line.kind.value))
 
@@ -50,16 +50,16 @@ def unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
     return int(getattr(prices[line.tier], line.kind.value))
 
 
-def cost_of_tokens(num_tokens: int, price: int) -> int:
+def price_tokens(num_tokens: int, price: int) -> int:
     return divide_half_up(num_tokens * price, PRICED_TOKENS)
 
 
-def cost_of_more(num_tokens: int, *, after: int, price: int) -> int:
+def price_additional_tokens(num_tokens: int, *, after: int, price: int) -> int:
     """Micros of `num_tokens` that come on top of `after` of the same day and line."""
-    return cost_of_tokens(after + num_tokens, price) - cost_of_tokens(after, price)
+    return price_tokens(after + num_tokens, price) - price_tokens(after, price)
 
 
-def cost_of_seats(num_seats: int, *, day: date, month_micros: int) -> int:
+def price_seats(num_seats: int, *, day: date, month_micros: int) -> int:
     """Micros of one day."""
     num_days = days_in(day)
     until = month_micros * day.day // num_days

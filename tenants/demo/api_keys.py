@@ -8,14 +8,14 @@ from uuid import UUID
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.demo.members import Company, Person
-from tenants.demo.request_generator import Coder
-from tenants.demo.timeline import Event
-from tenants.identity.api_keys.operations import Rotation, create_key, revoke_key, rotate_key
-from tenants.identity.api_keys.scopes import Scope
-from tenants.identity.api_keys.validation import NewKey
+from tenants.demo.members import DemoCompany, DemoUser
+from tenants.demo.request_generator import DemoDeveloper
+from tenants.demo.timeline import TimelineEvent
+from tenants.identity.api_keys.operations import KeyRotation, create_key, revoke_key, rotate_key
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor
 
@@ -33,16 +33,16 @@ _HASTY: Final = 1.9  # times as many
 
 
 @dataclass(slots=True)
-class Keyring:
+class DemoKeys:
     """Who can ask by now."""
 
-    company: Company
-    coders: dict[UserId | None, Coder] = field(default_factory=dict)
+    company: DemoCompany
+    coders: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
 
-    def coder(self, key_id: UUID, person: Person | None) -> Coder:
+    def coder(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
         random = self.company.stage.chance(f"coder {person and person.character.email}")
         team = person.character.team if person else "Platform"
-        return Coder(
+        return DemoDeveloper(
             tenant_id=self.company.stage.tenant_id,
             user_id=UUID(person.user_id) if person else None,
             key_id=key_id,
@@ -52,23 +52,23 @@ class Keyring:
             keenness=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
         )
 
-    def _haste(self, person: Person | None, usual: float) -> float:
+    def _haste(self, person: DemoUser | None, usual: float) -> float:
         """Services ask often, as does who spends his budget before the month is over."""
         return _HASTY if person in (None, self.company.spender) else usual
 
 
-def keys(keyring: Keyring) -> list[Event]:
+def keys(keyring: DemoKeys) -> list[TimelineEvent]:
     """Everybody's own, services', and what becomes of some."""
     company = keyring.company
     administrator = company.one(Role.ADMINISTRATOR)
     coding = [each for each in company.people if each.character.role not in _NOT_CODING]
     return [
-        *(Event(_arrival(company, each), _gets_key(keyring, each)) for each in coding),
+        *(TimelineEvent(_arrival(company, each), _gets_key(keyring, each)) for each in coding),
         *_of_services(keyring, administrator),
         *_ended(company, administrator),
-        Event(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
+        TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
         # Who is erased today has had no key in hand for a while.
-        Event(
+        TimelineEvent(
             company.stage.now - timedelta(hours=30),
             lambda _: keyring.coders.pop(company.erased.user_id, None),
         ),
@@ -78,16 +78,16 @@ def keys(keyring: Keyring) -> list[Event]:
 _NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
 
 
-def _arrival(company: Company, person: Person) -> datetime:
+def _arrival(company: DemoCompany, person: DemoUser) -> datetime:
     return company.stage.at(person.character.arrives) + _AFTER_ARRIVAL
 
 
-def _gets_key(keyring: Keyring, person: Person) -> Callable[[datetime], None]:
+def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
     company, number = keyring.company, len(person.character.email)
     kind = KeyKind.TEST if number % 4 == 0 else KeyKind.DEVELOPER
 
     def get(now: datetime) -> None:
-        new = NewKey(
+        new = KeyRequest(
             kind=kind,
             owner_id=person.user_id,
             name=f"{person.character.name.split()[0]}'s laptop",
@@ -101,40 +101,40 @@ def _gets_key(keyring: Keyring, person: Person) -> Callable[[datetime], None]:
     return get
 
 
-def _of_services(keyring: Keyring, actor: Actor) -> list[Event]:
+def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
     stage = keyring.company.stage
     uses = (
-        ("Review bot", frozenset({Scope.INFERENCE}), ("198.51.100.0/24",)),
-        ("Usage dashboard", frozenset({Scope.USAGE_READ, Scope.QUALITY_READ}), ()),
-        ("Directory sync", frozenset({Scope.MEMBERS_READ, Scope.TEAMS_WRITE}), ()),
+        ("Review bot", frozenset({KeyScope.INFERENCE}), ("198.51.100.0/24",)),
+        ("Usage dashboard", frozenset({KeyScope.USAGE_READ, KeyScope.QUALITY_READ}), ()),
+        ("Directory sync", frozenset({KeyScope.MEMBERS_READ, KeyScope.TEAMS_WRITE}), ()),
     )
 
-    def makes(name: str, scopes: frozenset[Scope], networks: tuple[str, ...]) -> Event:
-        new = NewKey(KeyKind.SERVICE, None, name, None, scopes, networks)
+    def makes(name: str, scopes: frozenset[KeyScope], networks: tuple[str, ...]) -> TimelineEvent:
+        new = KeyRequest(KeyKind.SERVICE, None, name, None, scopes, networks)
 
         def make(now: datetime) -> None:
             created = create_key(actor=actor, new=new, now=now).key
-            if Scope.INFERENCE in scopes:
+            if KeyScope.INFERENCE in scopes:
                 keyring.coders[None] = keyring.coder(_id_of(actor, created.lookup_id), None)
 
-        return Event(stage.at(0.04, hour=14), make)
+        return TimelineEvent(stage.at(0.04, hour=14), make)
 
     return [makes(*use) for use in uses]
 
 
-def _ended(company: Company, actor: Actor) -> list[Event]:
+def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
     """One that was rotated, one revoked, one found in public, one that expired, one never used."""
     stage, owner = company.stage, company.developers[0].user_id
 
-    def new(name: str, expires_at: datetime | None = None) -> NewKey:
-        return NewKey(KeyKind.DEVELOPER, owner, name, expires_at)
+    def new(name: str, expires_at: datetime | None = None) -> KeyRequest:
+        return KeyRequest(KeyKind.DEVELOPER, owner, name, expires_at)
 
     def make(name: str, at: datetime, expires_at: datetime | None = None) -> LookupId:
         return create_key(actor=actor, new=new(name, expires_at), now=at).key.lookup_id
 
     def rotates(now: datetime) -> None:
         lookup_id = make("Build server", now - timedelta(hours=5))
-        rotation = Rotation(timedelta(days=2), reason="The yearly change of all build keys.")
+        rotation = KeyRotation(timedelta(days=2), reason="The yearly change of all build keys.")
         rotate_key(actor=actor, lookup_id=lookup_id, rotation=rotation, now=now)
 
     def revokes(now: datetime) -> None:
@@ -148,17 +148,19 @@ def _ended(company: Company, actor: Actor) -> list[Event]:
         _note_leak(actor, lookup_id, now)
 
     return [
-        Event(stage.at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))),
-        Event(stage.at(0.2, hour=15), lambda now: make("Never used", now)),
-        Event(stage.at(0.55, hour=15), rotates),
-        Event(stage.at(0.6, hour=15), revokes),
-        Event(stage.at(0.66, hour=15), leaks),
+        TimelineEvent(
+            stage.at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))
+        ),
+        TimelineEvent(stage.at(0.2, hour=15), lambda now: make("Never used", now)),
+        TimelineEvent(stage.at(0.55, hour=15), rotates),
+        TimelineEvent(stage.at(0.6, hour=15), revokes),
+        TimelineEvent(stage.at(0.66, hour=15), leaks),
     ]
 
 
 def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
     """As tenants.identity.api_keys.leak_response does it, but that nobody is mailed."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
             leaked_at=now, leak_told_at=now
         )
@@ -167,6 +169,6 @@ def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
 
 
 def _id_of(actor: Actor, lookup_id: LookupId) -> UUID:
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
         return found.values_list("id", flat=True).get()

@@ -7,24 +7,29 @@ from typing import Final
 from uuid import UUID
 
 from caret.contracts.pricing import BudgetScope
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import begins_at, next_month, utc_day
 from tenants.base.money import MICROS, to_cents
 from tenants.base.permissions import Role
-from tenants.billing.budgets.operations import Holder, Terms, change_budget, create_budget
+from tenants.billing.budgets.operations import (
+    BudgetTarget,
+    BudgetTerms,
+    change_budget,
+    create_budget,
+)
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.invoices.billing_profile import set_profile
-from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import GRACE, issue_credit_note, issue_due
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.plans.operations import NewPrice, add_price, subscribe
 from tenants.billing.plans.queries import list_plans
-from tenants.billing.rating.operations import rate
-from tenants.demo.members import Company
+from tenants.billing.rating.operations import rate_tenant
+from tenants.demo.members import DemoCompany
 from tenants.demo.personas import TEAMS
 from tenants.demo.tenants import PLAN, PRICES, SEAT_MONTH_MICROS
-from tenants.demo.timeline import Event, Stage
+from tenants.demo.timeline import DemoTimeline, TimelineEvent
 from tenants.models import AlertDelivery, BillingState
 
 _NIGHTLY: Final = timedelta(days=1, minutes=20)
@@ -34,7 +39,7 @@ _MOMENT: Final = timedelta(minutes=20)
 _MONTH_OF_ONE: Final = Decimal("0.24")
 
 
-def price_from_the_beginning(stage: Stage) -> None:
+def price_from_the_beginning(stage: DemoTimeline) -> None:
     """The plan's own price begins on the day on which the tenants were made."""
     first = utc_day(stage.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
@@ -43,20 +48,20 @@ def price_from_the_beginning(stage: Stage) -> None:
         add_price(plan=PLAN, new=new, now=stage.before(2))
 
 
-def billing(company: Company) -> list[Event]:
+def billing(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
-        Event(stage.begins_at + timedelta(hours=8), lambda now: _subscribe(stage, now)),
+        TimelineEvent(stage.begins_at + timedelta(hours=8), lambda now: _subscribe(stage, now)),
         *_budgets(company),
         *_nights(stage),
         *_invoices(stage),
-        Event(stage.at(0.62, hour=12), lambda now: _credit(stage, now)),
-        Event(stage.now - timedelta(days=3), lambda now: _correct(stage, now)),
-        Event(stage.now, lambda _: _told(stage)),
+        TimelineEvent(stage.at(0.62, hour=12), lambda now: _credit(stage, now)),
+        TimelineEvent(stage.now - timedelta(days=3), lambda now: _correct(stage, now)),
+        TimelineEvent(stage.now, lambda _: _told(stage)),
     ]
 
 
-def _subscribe(stage: Stage, now: datetime) -> None:
+def _subscribe(stage: DemoTimeline, now: datetime) -> None:
     """Seats that were booked of later days stay booked: each day is, once."""
     subscribe(
         actor=stage.platform,
@@ -65,37 +70,39 @@ def _subscribe(stage: Stage, now: datetime) -> None:
         now=now,
         reason="Made up, with all of this tenant's past.",
     )
-    with tenant(stage.tenant_id):
+    with tenant_scope(stage.tenant_id):
         BillingState.objects.filter(tenant_id=stage.tenant_id).update(seats_booked_on=None)
     set_profile(
         actor=stage.platform,
-        customer=Party(
+        customer=InvoiceParty(
             name=f"{stage.slug.title()} (demonstration)",
             address=("1 Example Street", "12345 Exampleville"),
             tax_id="XX000000000",
             email=f"billing@{stage.slug}.example",
         ),
-        tax=Tax("VAT", 1_900),
+        tax=InvoiceTax("VAT", 1_900),
         now=now,
     )
 
 
-def _budgets(company: Company) -> list[Event]:
+def _budgets(company: DemoCompany) -> list[TimelineEvent]:
     stage, spender = company.stage, company.spender
     actor, num = company.one(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
-    def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> Event:
-        terms = Terms(_limit(Decimal(months)), is_hard=is_hard)
-        return Event(
+    def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> TimelineEvent:
+        terms = BudgetTerms(_limit(Decimal(months)), is_hard=is_hard)
+        return TimelineEvent(
             stage.at(0.15, hour=13),
             lambda now: create_budget(
-                actor=actor, holder=Holder(scope, holder), terms=terms, now=now
+                actor=actor, holder=BudgetTarget(scope, holder), terms=terms, now=now
             ),
         )
 
     return [
-        Event(stage.at(0.12, hour=13), _narrows(company, _limit(Decimal(num) * Decimal("0.75")))),
+        TimelineEvent(
+            stage.at(0.12, hour=13), _narrows(company, _limit(Decimal(num) * Decimal("0.75")))
+        ),
         creates(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
         creates(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
     ]
@@ -106,7 +113,7 @@ def _limit(months_of_one: Decimal) -> int:
     return int(months_of_one * _MONTH_OF_ONE * 100 + 1) * (MICROS // 100)
 
 
-def _narrows(company: Company, limit_micros: int) -> Callable[[datetime], None]:
+def _narrows(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
     """The tenant's budget, which was made with it."""
 
     def narrow(now: datetime) -> None:
@@ -114,7 +121,7 @@ def _narrows(company: Company, limit_micros: int) -> Callable[[datetime], None]:
         held = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in held:
             if budget.scope is BudgetScope.TENANT:
-                terms = Terms(limit_micros, is_hard=False)
+                terms = BudgetTerms(limit_micros, is_hard=False)
                 change_budget(
                     actor=actor, budget_id=budget.id, terms=terms, version=budget.version, now=now
                 )
@@ -122,24 +129,24 @@ def _narrows(company: Company, limit_micros: int) -> Callable[[datetime], None]:
     return narrow
 
 
-def _nights(stage: Stage) -> list[Event]:
+def _nights(stage: DemoTimeline) -> list[TimelineEvent]:
     nights = (
         stage.begins_at + timedelta(days=number) + _NIGHTLY for number in range(stage.num_days)
     )
     moments = (*nights, stage.now)
-    return [Event(at, lambda now: rate(stage.tenant_id, now=now)) for at in moments]
+    return [TimelineEvent(at, lambda now: rate_tenant(stage.tenant_id, now=now)) for at in moments]
 
 
-def _invoices(stage: Stage) -> list[Event]:
+def _invoices(stage: DemoTimeline) -> list[TimelineEvent]:
     month, found = next_month(utc_day(stage.begins_at)), []
     while begins_at(month) <= stage.now:
         at = begins_at(month) + GRACE + _MOMENT
-        found.append(Event(at, lambda now: issue_due(stage.tenant_id, now=now)))
+        found.append(TimelineEvent(at, lambda now: issue_due(stage.tenant_id, now=now)))
         month = next_month(month)
     return found
 
 
-def _credit(stage: Stage, now: datetime) -> None:
+def _credit(stage: DemoTimeline, now: datetime) -> None:
     grant_credit(
         actor=stage.platform,
         amount_micros=25 * MICROS,
@@ -148,9 +155,9 @@ def _credit(stage: Stage, now: datetime) -> None:
     )
 
 
-def _correct(stage: Stage, now: datetime) -> None:
+def _correct(stage: DemoTimeline, now: datetime) -> None:
     """Of the first invoice, where there is one by then: a seat, or half of what was to pay."""
-    with tenant(stage.tenant_id):
+    with tenant_scope(stage.tenant_id):
         state = BillingState.objects.get(tenant_id=stage.tenant_id)
     if not state.last_number:
         return
@@ -166,8 +173,8 @@ def _correct(stage: Stage, now: datetime) -> None:
         )
 
 
-def _told(stage: Stage) -> None:
+def _told(stage: DemoTimeline) -> None:
     """Alerts of made-up spending go to nobody: they count as delivered."""
-    with tenant(stage.tenant_id):
+    with tenant_scope(stage.tenant_id):
         waiting = AlertDelivery.objects.filter(tenant_id=stage.tenant_id, delivered_at=None)
         waiting.update(delivered_at=stage.now, next_at=None, attempts=1)

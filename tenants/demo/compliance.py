@@ -6,18 +6,24 @@ Each step reaches stores beside the database, so each is committed on its own.
 from datetime import datetime, timedelta
 from typing import Final
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
-from tenants.compliance.data_subjects.erasure_worker import erase_to_the_end
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.base.redis_lock import redis_lock
+from tenants.compliance.data_subjects.erasure_worker import run_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
-from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, Clock, Lane, claim_next
-from tenants.compliance.exports.jobs.operations import Wish, cancel_export, request_export
+from tenants.compliance.exports.jobs.claim import (
+    CLAIM_FOR,
+    MAX_ATTEMPTS,
+    Clock,
+    JobLane,
+    claim_next,
+)
+from tenants.compliance.exports.jobs.operations import ExportRequest, cancel_export, request_export
 from tenants.compliance.exports.jobs.run import visit
 from tenants.compliance.exports.rows import Period
-from tenants.demo.members import Company
+from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
@@ -25,35 +31,35 @@ _MAX_VISITS: Final = 500  # of two seconds at most
 _MONTH: Final = timedelta(days=30)
 
 
-def erase_somebody(company: Company, at: datetime) -> None:
+def erase_somebody(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
-    demand = Demand(company.erased.user_id, "Asked for by letter, by who has left us.")
+    demand = ErasureRequest(company.erased.user_id, "Asked for by letter, by who has left us.")
     erasure_id = demand_erasure(actor=company.one(Role.OWNER), demand=demand, now=at)
-    erase_to_the_end(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
+    run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 
 
-def purge_what_is_old(company: Company, at: datetime) -> None:
+def purge_what_is_old(company: DemoCompany, at: datetime) -> None:
     purge_due(now=at, tenant_ids=[company.stage.tenant_id])
 
 
-def build_exports(company: Company, at: datetime) -> None:
+def build_exports(company: DemoCompany, at: datetime) -> None:
     """One that failed, one that was called off, three that are there. Workers leave exports alone
     meanwhile; one that is at them already goes on, and may be the one that builds these."""
-    with alone(connect(), "exports"), alone(connect(), "long-exports"):
+    with redis_lock(connect(), "exports"), redis_lock(connect(), "long-exports"):
         _build_all(company, at)
 
 
-def _build_all(company: Company, at: datetime) -> None:
+def _build_all(company: DemoCompany, at: datetime) -> None:
     auditor, owner, payer = (company.one(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING))
     period = Period(at - _MONTH, at)
-    _fail(company, auditor, Wish("usage_days", "xlsx", period), at)
-    dropped = request_export(actor=auditor, wish=Wish("members", "csv", period), now=at)
+    _fail(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
+    dropped = request_export(actor=auditor, wish=ExportRequest("members", "csv", period), now=at)
     cancel_export(actor=auditor, build_id=dropped.id, now=at + timedelta(minutes=1))
     for number, (actor, wish) in enumerate(
         (
-            (auditor, Wish("usage_days", "csv", period)),
-            (payer, Wish("invoices", "xlsx", Period(company.stage.begins_at, at))),
-            (owner, Wish(PACK, PACK_MEDIA, period)),
+            (auditor, ExportRequest("usage_days", "csv", period)),
+            (payer, ExportRequest("invoices", "xlsx", Period(company.stage.begins_at, at))),
+            (owner, ExportRequest(PACK, PACK_MEDIA, period)),
         )
     ):
         asked_at = at + timedelta(minutes=20 * number + 20)
@@ -61,19 +67,19 @@ def _build_all(company: Company, at: datetime) -> None:
         _build(company, asked_at + timedelta(minutes=1))
 
 
-def _fail(company: Company, actor: Actor, wish: Wish, at: datetime) -> None:
+def _fail(company: DemoCompany, actor: Actor, wish: ExportRequest, at: datetime) -> None:
     """By workers that were killed, one after the other."""
     tenant_id = company.stage.tenant_id
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         request_export(actor=actor, wish=wish, now=at)
         for number in range(MAX_ATTEMPTS):
             claim_next(tenant_id, _clock(at + 2 * number * CLAIM_FOR))
     _build(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
 
 
-def _build(company: Company, at: datetime) -> None:
+def _build(company: DemoCompany, at: datetime) -> None:
     for _ in range(_MAX_VISITS):
-        worked = [visit(company.stage.tenant_id, _clock(at), lane) for lane in Lane]
+        worked = [visit(company.stage.tenant_id, _clock(at), lane) for lane in JobLane]
         if not any(worked):
             return
 

@@ -5,18 +5,18 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from caret.contracts.captured_content import Item, KeptCompletion, KeptEdit
+from caret.contracts.captured_content import CapturedCompletion, CapturedEdit, Item
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish, OutcomeEvent
+from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, UserId, new_request_id
-from tenants.demo.members import Company, Person
-from tenants.demo.timeline import Event
-from tenants.privacy.consent.consent import Consent
+from tenants.demo.members import DemoCompany, DemoUser
+from tenants.demo.timeline import TimelineEvent
+from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS
-from tenants.privacy.consent_lifecycle import Choice, set_consent, withdraw_consent
-from tenants.privacy.content_capture.erasure import erase_demanded
-from tenants.privacy.content_capture.operations import keep
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
+from tenants.privacy.content_capture.erasure import erase_requested
+from tenants.privacy.content_capture.operations import store_content
 
 _AGREEING: Final = 3  # one in so many agrees
 _STAYING: Final = 4  # so many stay with it
@@ -26,66 +26,66 @@ _KEPT_OF: Final = 2  # people
 _NUM_KEPT: Final = 4  # objects of each
 
 
-def consents(company: Company) -> list[Event]:
+def consents(company: DemoCompany) -> list[TimelineEvent]:
     """All that is said of it, once the policy allows it."""
     stage = company.stage
     willing = _willing(company)
     return [
         *(
-            Event(stage.at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person))
+            TimelineEvent(stage.at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person))
             for number, person in enumerate(willing)
         ),
         *(
-            Event(stage.at(0.86, hour=14), partial(_withdraw, company, person))
+            TimelineEvent(stage.at(0.86, hour=14), partial(_withdraw, company, person))
             for person in willing[_STAYING::2]
         ),
     ]
 
 
-def keep_some(company: Company, at: datetime) -> None:
+def keep_some(company: DemoCompany, at: datetime) -> None:
     """Of two who agree; one of them withdraws, and what was kept of him is erased."""
     first, second = _willing(company)[:_KEPT_OF]
     for person in (first, second):
         for number in range(_NUM_KEPT):
             items = _items(person.user_id, at + timedelta(minutes=number))
-            keep(
+            store_content(
                 tenant_id=company.stage.tenant_id,
                 user_id=person.user_id,
                 items=items,
                 now=at + timedelta(minutes=number + 1),
             )
     _withdraw(company, second, at + timedelta(hours=1))
-    erase_demanded(tenant_id=company.stage.tenant_id, now=at + timedelta(hours=1, minutes=1))
+    erase_requested(tenant_id=company.stage.tenant_id, now=at + timedelta(hours=1, minutes=1))
 
 
-def _willing(company: Company) -> list[Person]:
+def _willing(company: DemoCompany) -> list[DemoUser]:
     """Two at least, who are there by then and stay."""
     staying = [each for each in company.people if each not in (company.leaver, company.erased)]
     found = [each for each in staying if each in company.developers]
     return [*found[:_KEPT_OF], *found[_KEPT_OF::_AGREEING]]
 
 
-def _agreeing(company: Company, person: Person) -> Callable[[datetime], None]:
-    consent = Consent(telemetry=True, training=len(person.character.name) % 2 == 0)
+def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
+    consent = UserConsent(telemetry=True, training=len(person.character.name) % 2 == 0)
 
     def agree(now: datetime) -> None:
         set_consent(
             actor=person.acts(company.stage.tenant_id),
-            choice=Choice(consent, frozenset(USER_WORDINGS.values())),
+            choice=ConsentChoice(consent, frozenset(USER_WORDINGS.values())),
             now=now,
         )
 
     return agree
 
 
-def _withdraw(company: Company, person: Person, now: datetime) -> None:
+def _withdraw(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     withdraw_consent(actor=person.acts(company.stage.tenant_id), now=now)
 
 
 def _items(user_id: UserId, at: datetime) -> list[Item]:
     """A completion of nobody's code, and what became of it."""
     request_id: RequestId = new_request_id(now_ms=to_unix_ms(at))
-    asked = KeptCompletion(
+    asked = CapturedCompletion(
         request_id=request_id,
         user_id=user_id,
         occurred_at_ms=to_unix_ms(at),
@@ -97,9 +97,9 @@ def _items(user_id: UserId, at: datetime) -> list[Item]:
         suffix="",
         chat=(),
         completion=_COMPLETION,
-        finish=Finish.STOP,
+        finish=FinishReason.STOP,
     )
-    edit = KeptEdit(
+    edit = CapturedEdit(
         request_id=request_id,
         user_id=user_id,
         occurred_at_ms=to_unix_ms(at + timedelta(seconds=30)),

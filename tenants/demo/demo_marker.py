@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
 from tenants.demo.tenants import NAMES
-from tenants.demo.timeline import Stage
+from tenants.demo.timeline import DemoTimeline
 from tenants.identity.members.queries import find_tenant, list_members
 from tenants.models import AuditEntry, Tenant
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 
 BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
 SUFFIX: Final = " (demonstration)"
@@ -36,14 +36,14 @@ def require_demonstration(slug: str) -> TenantId:
 
 
 def is_marked(tenant_id: TenantId, action: str) -> bool:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return AuditEntry.objects.filter(tenant_id=tenant_id, action=action).exists()
 
 
-def mark_begun(stage: Stage) -> None:
+def mark_begun(stage: DemoTimeline) -> None:
     """It bears the name from now on, and is as old as its past."""
     made_at = stage.before(6)
-    with tenant(stage.tenant_id):
+    with tenant_scope(stage.tenant_id):
         row = Tenant.objects.select_for_update(no_key=True).get(id=stage.tenant_id)
         name = row.name.removesuffix(SUFFIX) + SUFFIX
         Tenant.objects.filter(id=stage.tenant_id).update(
@@ -52,13 +52,16 @@ def mark_begun(stage: Stage) -> None:
         _record(stage, BEGUN, ({"name": row.name}, {"name": name}), made_at)
 
 
-def mark_filled(stage: Stage, made: dict[str, int]) -> None:
-    with tenant(stage.tenant_id):
+def mark_filled(stage: DemoTimeline, made: dict[str, int]) -> None:
+    with tenant_scope(stage.tenant_id):
         _record(stage, FILLED, (None, {"seed": stage.seed, **made}), stage.now)
 
 
 def _record(
-    stage: Stage, action: str, change: tuple[Facts | None, Facts | None], now: datetime
+    stage: DemoTimeline,
+    action: str,
+    change: tuple[ChangeFields | None, ChangeFields | None],
+    now: datetime,
 ) -> None:
     record_change(
         actor=stage.platform,

@@ -8,18 +8,18 @@ from uuid import UUID
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.bearer_tokens import TenantToken
 from tenants.base.permissions import Role
-from tenants.demo.personas import TEAMS, Character
-from tenants.demo.timeline import Event, Stage
+from tenants.demo.personas import TEAMS, Persona
+from tenants.demo.timeline import DemoTimeline, TimelineEvent
 from tenants.identity.invitations.operations import (
-    Guest,
+    InvitationBearer,
     accept_invitation,
-    invite,
+    create_invitation,
     revoke_invitation,
 )
 from tenants.identity.invitations.queries import InvitationView
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.operations import add_member
-from tenants.identity.teams.operations import create_team, put_into_team
+from tenants.identity.teams.operations import add_team_member, create_team
 from tenants.models import User
 from tenants.security.authorization.actor import Actor
 
@@ -28,9 +28,9 @@ _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class DemoUser:
     user_id: UserId
-    character: Character
+    character: Persona
     address: str
 
     def acts(self, tenant_id: TenantId) -> Actor:
@@ -44,9 +44,9 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    stage: Stage
-    people: list[Person]
+class DemoCompany:
+    stage: DemoTimeline
+    people: list[DemoUser]
     teams: dict[str, UUID]
 
     def one(self, role: Role) -> Actor:
@@ -55,16 +55,16 @@ class Company:
         return person.acts(self.stage.tenant_id)
 
     @property
-    def leaver(self) -> Person:
+    def leaver(self) -> DemoUser:
         return self.developers[1]
 
     @property
-    def spender(self) -> Person:
+    def spender(self) -> DemoUser:
         """Has a hard budget, which does not last him the month."""
         return self.developers[2]
 
     @property
-    def erased(self) -> Person:
+    def erased(self) -> DemoUser:
         return self.developers[3]
 
     @property
@@ -72,21 +72,21 @@ class Company:
         return self.stage.at(0.8, hour=16)
 
     @property
-    def developers(self) -> list[Person]:
+    def developers(self) -> list[DemoUser]:
         return [each for each in self.people if each.character.role is Role.DEVELOPER]
 
 
-def found(stage: Stage, characters: list[Character]) -> Company:
+def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
     """In the week before the time begins: accounts, an owner, whom he invites, the teams."""
     people = [
-        Person(_account(character, stage.before(5)), character, _ADDRESS.format(10 + number))
+        DemoUser(_account(character, stage.before(5)), character, _ADDRESS.format(10 + number))
         for number, character in enumerate(characters)
     ]
     owner, *others = people
     add_member(
         actor=stage.platform, user_id=owner.user_id, role=Role.OWNER, now=stage.before(4, hour=8)
     )
-    company = Company(stage, people, _make_teams(owner.acts(stage.tenant_id), stage.before(4)))
+    company = DemoCompany(stage, people, _make_teams(owner.acts(stage.tenant_id), stage.before(4)))
     _put_into_team(company, owner, stage.before(4, hour=10))
     for number, person in enumerate(others):
         if not person.character.arrives:
@@ -94,11 +94,11 @@ def found(stage: Stage, characters: list[Character]) -> Company:
     return company
 
 
-def coming_and_going(company: Company) -> list[Event]:
+def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
     """Who joins later, changes his role or leaves; and invitations that lead nowhere."""
     stage, owner = company.stage, company.one(Role.OWNER)
     joining = [
-        Event(stage.at(person.character.arrives), _joining(company, person))
+        TimelineEvent(stage.at(person.character.arrives), _joining(company, person))
         for person in company.people
         if person.character.arrives
     ]
@@ -106,7 +106,7 @@ def coming_and_going(company: Company) -> list[Event]:
     return [
         *joining,
         *_invitations(company),
-        Event(
+        TimelineEvent(
             stage.at(0.45, hour=11),
             lambda now: change_role(
                 actor=owner,
@@ -116,7 +116,7 @@ def coming_and_going(company: Company) -> list[Event]:
                 now=now,
             ),
         ),
-        Event(
+        TimelineEvent(
             company.leaves_at,
             lambda now: remove_member(
                 actor=owner, user_id=leaver.user_id, reason="Left the company.", now=now
@@ -125,7 +125,7 @@ def coming_and_going(company: Company) -> list[Event]:
     ]
 
 
-def _account(character: Character, now: datetime) -> UserId:
+def _account(character: Persona, now: datetime) -> UserId:
     """No password opens it; that of an earlier try is taken again."""
     user, _ = User.objects.get_or_create(
         email=character.email,
@@ -138,7 +138,7 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
     return {name: create_team(actor=owner, name=name, now=now).id for name in TEAMS}
 
 
-def _let_in(company: Company, person: Person, now: datetime) -> None:
+def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     """By an invitation that he accepts within the quarter of an hour."""
     stage, mailed = company.stage, list[TenantToken]()
 
@@ -147,20 +147,20 @@ def _let_in(company: Company, person: Person, now: datetime) -> None:
         return True
 
     character = person.character
-    invite(
+    create_invitation(
         actor=company.one(Role.OWNER),
         email=character.email,
         role=character.role,
         mailer=deliver,
         now=now,
     )
-    guest = Guest(person.user_id, person.address, "")
+    guest = InvitationBearer(person.user_id, person.address, "")
     accept_invitation(guest=guest, text=mailed[0].text, now=now + 4 * _MINUTE)
     _put_into_team(company, person, now + 5 * _MINUTE)
     assert stage.tenant_id == mailed[0].tenant_id
 
 
-def _joining(company: Company, person: Person) -> Callable[[datetime], None]:
+def _joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     def join(now: datetime) -> None:
         add_member(
             actor=company.one(Role.OWNER),
@@ -173,8 +173,8 @@ def _joining(company: Company, person: Person) -> Callable[[datetime], None]:
     return join
 
 
-def _put_into_team(company: Company, person: Person, now: datetime) -> None:
-    put_into_team(
+def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> None:
+    add_team_member(
         actor=company.one(Role.OWNER),
         team_id=company.teams[person.character.team],
         user_id=person.user_id,
@@ -182,12 +182,12 @@ def _put_into_team(company: Company, person: Person, now: datetime) -> None:
     )
 
 
-def _invitations(company: Company) -> list[Event]:
+def _invitations(company: DemoCompany) -> list[TimelineEvent]:
     """One that expired, one that was taken back, two that wait."""
     stage, owner, slug = company.stage, company.one(Role.OWNER), company.stage.slug
 
     def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
-        return lambda now: invite(
+        return lambda now: create_invitation(
             actor=owner, email=f"{name}@{slug}.example", role=role, mailer=_unread, now=now
         )
 
@@ -196,10 +196,10 @@ def _invitations(company: Company) -> list[Event]:
         revoke_invitation(actor=owner, invitation_id=view.id, now=now + 90 * _MINUTE)
 
     return [
-        Event(stage.at(0.1), invites("never.answered")),
-        Event(stage.at(0.5), takes_back),
-        Event(stage.now - timedelta(days=2), invites("starts.monday")),
-        Event(stage.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
+        TimelineEvent(stage.at(0.1), invites("never.answered")),
+        TimelineEvent(stage.at(0.5), takes_back),
+        TimelineEvent(stage.now - timedelta(days=2), invites("starts.monday")),
+        TimelineEvent(stage.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
     ]
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.signing_keys import signing_keys
-from tenants.demo.api_keys import Keyring, keys
+from tenants.demo.api_keys import DemoKeys, keys
 from tenants.demo.billing import billing, price_from_the_beginning
 from tenants.demo.compliance import build_exports, erase_somebody, purge_what_is_old
 from tenants.demo.consent import consents, keep_some
@@ -28,13 +28,13 @@ from tenants.demo.demo_marker import (
     mark_filled,
     require_demonstration,
 )
-from tenants.demo.members import Company, coming_and_going, found
-from tenants.demo.personas import MAX_PEOPLE, MIN_PEOPLE, characters
+from tenants.demo.members import DemoCompany, coming_and_going, found
+from tenants.demo.personas import MAX_PEOPLE, MIN_PEOPLE, make_personas
 from tenants.demo.policies import rules
 from tenants.demo.sign_in import access, settle_sinks
-from tenants.demo.timeline import Event, Stage, midnight, play
+from tenants.demo.timeline import DemoTimeline, TimelineEvent, midnight, run_events
 from tenants.demo.usage import usage
-from tenants.models import AuditEntry, Outcome, Typed, UsageRecord
+from tenants.models import AuditEntry, Outcome, TypingReport, UsageRecord
 from tenants.security.audit.signed_heads import sign_head
 from tenants.usage.rollups.operations import roll_up
 
@@ -48,14 +48,14 @@ class AlreadyFilled(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SeedOptions:
     slug: str
     num_days: int
     num_people: int
     seed: int
 
 
-def fill(wish: Wish, *, now: datetime, say: Say) -> dict[str, int]:
+def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     """What was made. Raises Invalid, NotFound, AlreadyFilled, and Conflict for a tenant that is
     no demonstration's."""
     _check(wish)
@@ -67,17 +67,17 @@ def fill(wish: Wish, *, now: datetime, say: Say) -> dict[str, int]:
             "{slug} was begun and not finished: begin with a fresh home.", slug=wish.slug
         )
     begins_at = midnight(now) - timedelta(days=wish.num_days)
-    stage = Stage(tenant_id, wish.slug, begins_at, now, wish.seed)
+    stage = DemoTimeline(tenant_id, wish.slug, begins_at, now, wish.seed)
     say("People and teams")
     mark_begun(stage)
     price_from_the_beginning(stage)
-    cast = characters(
+    cast = make_personas(
         wish.num_people, domain=f"{wish.slug}.example", random=stage.chance("characters")
     )
     company = found(stage, cast)
     say(f"{wish.num_days} days of work")
-    with tenant(tenant_id):
-        play(_quarter(company), until=now)
+    with tenant_scope(tenant_id):
+        run_events(_quarter(company), until=now)
     say("Hours and days are counted")
     roll_up(tenant_id=tenant_id, arrived_until=now)
     say("Erasures and exports")
@@ -88,8 +88,8 @@ def fill(wish: Wish, *, now: datetime, say: Say) -> dict[str, int]:
     return _finish(stage)
 
 
-def _quarter(company: Company) -> list[Event]:
-    keyring = Keyring(company)
+def _quarter(company: DemoCompany) -> list[TimelineEvent]:
+    keyring = DemoKeys(company)
     # Of what happens at the same moment, usage is first: what bills comes after it.
     return [
         *usage(keyring, cut_off=company.spender.user_id),
@@ -103,7 +103,7 @@ def _quarter(company: Company) -> list[Event]:
     ]
 
 
-def _finish(stage: Stage) -> dict[str, int]:
+def _finish(stage: DemoTimeline) -> dict[str, int]:
     made = _made(stage)
     mark_filled(stage, made)
     sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=stage.now)
@@ -111,37 +111,39 @@ def _finish(stage: Stage) -> dict[str, int]:
     return made
 
 
-def _signatures(stage: Stage) -> list[Event]:
+def _signatures(stage: DemoTimeline) -> list[TimelineEvent]:
     """Of the audit trail, each evening."""
     evenings = (
         stage.begins_at + timedelta(days=number, hours=23, minutes=59)
         for number in range(stage.num_days)
     )
     return [
-        Event(at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=now))
+        TimelineEvent(
+            at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=now)
+        )
         for at in evenings
     ]
 
 
-def _made(stage: Stage) -> dict[str, int]:
+def _made(stage: DemoTimeline) -> dict[str, int]:
     counted = {
         "requests": UsageRecord,
         "outcomes": Outcome,
-        "typed": Typed,
+        "typed": TypingReport,
         "audit_entries": AuditEntry,
     }
-    with tenant(stage.tenant_id):
+    with tenant_scope(stage.tenant_id):
         return {
             name: model._default_manager.filter(tenant_id=stage.tenant_id).count()
             for name, model in counted.items()
         }
 
 
-def _check(wish: Wish) -> None:
+def _check(wish: SeedOptions) -> None:
     """Raises Invalid."""
     if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
-        raise Invalid("days", "Write {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
+        raise InvalidValue("days", "Write {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
     if not MIN_PEOPLE <= wish.num_people <= MAX_PEOPLE:
-        raise Invalid(
+        raise InvalidValue(
             "people", "Write {least} to {most} people.", least=MIN_PEOPLE, most=MAX_PEOPLE
         )

@@ -8,10 +8,10 @@ from typing import Final
 from uuid import UUID
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import SPANS_S, Finish, OutcomeEvent
-from tenants.demo.request_generator import VARIANTS, Coder
-from tenants.demo.traffic_pattern import Season
-from tenants.models import Outcome, Typed, UsageRecord
+from caret.contracts.usage import SPANS_S, FinishReason, OutcomeEvent
+from tenants.demo.request_generator import VARIANTS, DemoDeveloper
+from tenants.demo.traffic_pattern import TrafficLevel
+from tenants.models import Outcome, TypingReport, UsageRecord
 
 _SHOWN: Final = 0.86  # of the suggestions; the others came too late
 _PARTLY: Final = 0.12  # of those that are taken
@@ -20,7 +20,7 @@ _EVENTS: Final = OutcomeEvent
 
 
 def reactions_to(
-    row: UsageRecord, coder: Coder, season: Season, random: Random
+    row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel, random: Random
 ) -> Iterator[Outcome]:
     if not _is_suggestion(row) or random.random() > _SHOWN:
         return
@@ -40,12 +40,12 @@ def reactions_to(
 
 
 def typed_of(
-    coder: Coder, rows: list[UsageRecord], season: Season, random: Random
-) -> Iterator[Typed]:
+    coder: DemoDeveloper, rows: list[UsageRecord], season: TrafficLevel, random: Random
+) -> Iterator[TypingReport]:
     """By hand, told once for each hour and language in which he asked."""
     last = {(row.occurred_at.hour, row.language): row for row in rows}
     for row in last.values():
-        yield Typed(
+        yield TypingReport(
             tenant_id=row.tenant_id,
             occurred_at=row.occurred_at,
             typed_id=UUID(int=random.getrandbits(128), version=4),
@@ -57,11 +57,11 @@ def typed_of(
 
 
 def _is_suggestion(row: UsageRecord) -> bool:
-    has_text = row.finish in (Finish.STOP, Finish.LENGTH) and bool(row.num_chars)
+    has_text = row.finish in (FinishReason.STOP, FinishReason.LENGTH) and bool(row.num_chars)
     return has_text and row.mode != Mode.CHAT and row.user_id is not None
 
 
-def _chance_to_be_taken(row: UsageRecord, coder: Coder, season: Season) -> float:
+def _chance_to_be_taken(row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel) -> float:
     """What is quick, and what was learnt, is taken more often; what is long less often."""
     chance = coder.keenness * (0.85 + 0.3 * season.share)
     if row.variant == VARIANTS[0]:

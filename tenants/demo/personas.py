@@ -30,7 +30,7 @@ _LAST: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class Persona:
     name: str
     email: str
     role: Role
@@ -38,12 +38,12 @@ class Character:
     arrives: float  # the share of the time that is over by then; 0: there from the beginning
 
 
-def characters(num: int, *, domain: str, random: Random) -> list[Character]:
+def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:
     """The first is an owner, the next few have the other roles, the rest develop."""
     names = [f"{first} {last}" for first in _FIRST for last in _LAST]
     roles = _roles(num)
     return [
-        Character(
+        Persona(
             name=name,
             email=f"{name.lower().replace(' ', '.')}@{domain}",
             role=next(roles),

@@ -7,18 +7,18 @@ from uuid import UUID
 
 import msgspec
 
-from caret.contracts.policy import Limits, RateLimit, Telemetry, Tier
+from caret.contracts.policy import PolicyLimits, RateLimit, Telemetry, Tier
 from caret.foundation.ids import UserId
 from tenants.base.permissions import Role
-from tenants.demo.members import Company
-from tenants.demo.timeline import Event
+from tenants.demo.members import DemoCompany
+from tenants.demo.timeline import TimelineEvent
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.overrides.operations import set_layer
-from tenants.policy.overrides.queries import Subject, SubjectKind
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.policy.queries import find_policy
-from tenants.privacy.consent.consent_texts import TENANT_WORDING
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
 
@@ -34,14 +34,14 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
     (0.1, {"withholds_public_code": True}, "The lawyers ask for it until licences are cleared."),
     (
         0.18,
-        {"telemetry": Telemetry(wording=TENANT_WORDING, retention_days=30, training=True)},
+        {"telemetry": Telemetry(wording=TENANT_CONSENT_TEXT, retention_days=30, training=True)},
         "The works council has agreed: whoever wants to may let content be kept.",
     ),
     (0.38, {"retrieval": ("web/*", "platform/*")}, "Retrieval is tried by two teams."),
     (
         0.75,
         {
-            "limits": Limits(
+            "limits": PolicyLimits(
                 user=RateLimit(per_minute=600, burst=150),
                 tokens_per_day={Tier.QUALITY: 40_000_000},
             )
@@ -52,27 +52,29 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
 )
 
 
-def rules(company: Company) -> list[Event]:
+def rules(company: DemoCompany) -> list[TimelineEvent]:
     return [
         *(_changing(company, *change) for change in _CHANGES),
         *_layers(company),
         *_retention(company),
         *_holds(company),
-        Event(company.stage.at(0.25, hour=15), lambda now: _small_groups(company, now)),
+        TimelineEvent(company.stage.at(0.25, hour=15), lambda now: _small_groups(company, now)),
     ]
 
 
-def _changing(company: Company, share: float, more: dict[str, Any], reason: str) -> Event:
+def _changing(
+    company: DemoCompany, share: float, more: dict[str, Any], reason: str
+) -> TimelineEvent:
     def change(now: datetime) -> None:
         held = find_policy(tenant_id=company.stage.tenant_id).policy
         document = write_policy(msgspec.structs.replace(held, **more))
         actor = company.one(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
-    return Event(company.stage.at(share, hour=11), change)
+    return TimelineEvent(company.stage.at(share, hour=11), change)
 
 
-def _layers(company: Company) -> list[Event]:
+def _layers(company: DemoCompany) -> list[TimelineEvent]:
     team = SubjectKind.TEAM, company.teams["Security"]
     user = SubjectKind.USER, UUID(company.spender.user_id)
     return [
@@ -92,21 +94,21 @@ def _layers(company: Company) -> list[Event]:
 
 
 def _saying(
-    company: Company, share: float, about: tuple[SubjectKind, UUID], document: dict[str, Any]
-) -> Event:
+    company: DemoCompany, share: float, about: tuple[SubjectKind, UUID], document: dict[str, Any]
+) -> TimelineEvent:
     def say(now: datetime) -> None:
-        set_layer(
+        set_override(
             actor=company.one(Role.ADMINISTRATOR),
-            subject=Subject(*about),
+            subject=OverrideSubject(*about),
             document=document,
             reason="As agreed with those whom it is about.",
             now=now,
         )
 
-    return Event(company.stage.at(share, hour=12), say)
+    return TimelineEvent(company.stage.at(share, hour=12), say)
 
 
-def _retention(company: Company) -> list[Event]:
+def _retention(company: DemoCompany) -> list[TimelineEvent]:
     def setting(data_class: DataClass, days: int, reason: str) -> Callable[[datetime], object]:
         return lambda now: set_rule(
             actor=company.one(Role.ADMINISTRATOR),
@@ -118,22 +120,22 @@ def _retention(company: Company) -> list[Event]:
 
     stage = company.stage
     return [
-        Event(
+        TimelineEvent(
             stage.at(0.3, hour=10),
             setting(DataClass.AUDIT, 1_095, "Three years, as our auditors ask."),
         ),
-        Event(
+        TimelineEvent(
             stage.at(0.5, hour=10),
             setting(DataClass.USAGE, _USAGE_DAYS, "Bills of two months ago are settled."),
         ),
-        Event(
+        TimelineEvent(
             stage.at(0.6, hour=10),
             setting(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
         ),
     ]
 
 
-def _holds(company: Company) -> list[Event]:
+def _holds(company: DemoCompany) -> list[TimelineEvent]:
     """One in force, which names a person and a time; one that was released."""
     stage = company.stage
 
@@ -151,10 +153,13 @@ def _holds(company: Company) -> list[Event]:
         )
 
     held = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
-    return [Event(stage.at(0.35, hour=9), passes), Event(stage.at(0.7, hour=9), held)]
+    return [
+        TimelineEvent(stage.at(0.35, hour=9), passes),
+        TimelineEvent(stage.at(0.7, hour=9), held),
+    ]
 
 
-def _small_groups(company: Company, now: datetime) -> None:
+def _small_groups(company: DemoCompany, now: datetime) -> None:
     set_min_group_users(
         actor=company.one(Role.ADMINISTRATOR),
         min_users=3,

@@ -11,10 +11,10 @@ from typing import Final
 from uuid import UUID
 
 from caret.contracts.policy import Mode, Tier, Trigger
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
-from tenants.demo.traffic_pattern import Season
+from tenants.demo.traffic_pattern import TrafficLevel
 from tenants.models import UsageRecord
 
 VARIANTS: Final = ("suffix-window/wide", "suffix-window/narrow")
@@ -31,7 +31,7 @@ _CHARS_A_TOKEN: Final = 3.4
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RequestProfile:
     """Of request; times and tokens are medians."""
 
     mode: Mode
@@ -45,25 +45,31 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind(Mode.INLINE, Tier.FAST, 74, "stream", 1_750, 13, 46, 4.5),
-    Kind(Mode.FIM, Tier.FAST, 7, "infill", 1_400, 22, 52, 4.5),
-    Kind(Mode.INLINE, Tier.FAST, 4, "openai", 1_500, 18, 58, 4.5),
-    Kind(Mode.BLOCK, Tier.QUALITY, 8, "stream", 2_300, 64, 165, 11),
-    Kind(Mode.DOCSTRING, Tier.QUALITY, 3, "stream", 1_900, 48, 150, 11),
-    Kind(Mode.CHAT, Tier.QUALITY, 4, "chat", 3_100, 210, 480, 12),
+    RequestProfile(Mode.INLINE, Tier.FAST, 74, "stream", 1_750, 13, 46, 4.5),
+    RequestProfile(Mode.FIM, Tier.FAST, 7, "infill", 1_400, 22, 52, 4.5),
+    RequestProfile(Mode.INLINE, Tier.FAST, 4, "openai", 1_500, 18, 58, 4.5),
+    RequestProfile(Mode.BLOCK, Tier.QUALITY, 8, "stream", 2_300, 64, 165, 11),
+    RequestProfile(Mode.DOCSTRING, Tier.QUALITY, 3, "stream", 1_900, 48, 150, 11),
+    RequestProfile(Mode.CHAT, Tier.QUALITY, 4, "chat", 3_100, 210, 480, 12),
 )
 _KIND_WEIGHTS: Final = tuple(kind.weight for kind in KINDS)
 _ENDINGS: Final = (
-    *(Finish.STOP, Finish.LENGTH, Finish.SUPERSEDED, Finish.CANCELLED, Finish.FILTERED),
-    *(Finish.SHED, Finish.ERROR),
+    *(
+        FinishReason.STOP,
+        FinishReason.LENGTH,
+        FinishReason.SUPERSEDED,
+        FinishReason.CANCELLED,
+        FinishReason.FILTERED,
+    ),
+    *(FinishReason.SHED, FinishReason.ERROR),
 )
 _USUAL: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
 _OVERLOADED: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
-_UNSERVED: Final = frozenset({Finish.SHED, Finish.ERROR, Finish.BUDGET})
+_UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET})
 
 
 @dataclass(frozen=True, slots=True)
-class Coder:
+class DemoDeveloper:
     """Somebody who asks, or a service."""
 
     tenant_id: TenantId
@@ -76,26 +82,28 @@ class Coder:
     is_cut_off: bool = False  # his hard budget is spent
 
 
-def request_of(coder: Coder, at: datetime, season: Season, random: Random) -> UsageRecord:
+def request_of(
+    coder: DemoDeveloper, at: datetime, season: TrafficLevel, random: Random
+) -> UsageRecord:
     (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
     finish = _finish(coder, season, random)
     row = _asked(coder, kind, at, random)
     row.finish = finish
-    if finish is Finish.ERROR:
+    if finish is FinishReason.ERROR:
         row.error_code = random.choice(_ERRORS)
     if finish not in _UNSERVED:
         _serve(row, kind, season, random)
     return row
 
 
-def _finish(coder: Coder, season: Season, random: Random) -> Finish:
+def _finish(coder: DemoDeveloper, season: TrafficLevel, random: Random) -> FinishReason:
     if coder.is_cut_off:
-        return Finish.BUDGET
+        return FinishReason.BUDGET
     (finish,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
     return finish
 
 
-def _asked(coder: Coder, kind: Kind, at: datetime, random: Random) -> UsageRecord:
+def _asked(coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random) -> UsageRecord:
     is_automatic = kind.mode is Mode.INLINE and random.random() < 0.9
     return UsageRecord(
         tenant_id=UUID(coder.tenant_id),
@@ -128,7 +136,7 @@ def _asked(coder: Coder, kind: Kind, at: datetime, random: Random) -> UsageRecor
     )
 
 
-def _serve(row: UsageRecord, kind: Kind, season: Season, random: Random) -> None:
+def _serve(row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random) -> None:
     """What the engine made of it, as far as it was let."""
     row.pool = kind.tier.value
     row.replica = random.choice(_REPLICAS[kind.tier])
@@ -144,32 +152,34 @@ def _serve(row: UsageRecord, kind: Kind, season: Season, random: Random) -> None
         return
     share = min(0.995, max(0.0, random.gauss(season.hit_rate, 0.12)))
     _generate(row, kind, random, slowness=season.slowness * (1.5 - 0.6 * share))
-    if row.finish in (Finish.STOP, Finish.LENGTH, Finish.FILTERED):
+    if row.finish in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
         row.cached_tokens = int(row.prompt_tokens * share)
         _end(row, kind, random)
 
 
 def _was_left_early(row: UsageRecord, random: Random) -> bool:
     """Before the first token."""
-    is_left = row.finish in (Finish.SUPERSEDED, Finish.CANCELLED) and random.random() < 0.6
+    is_left = (
+        row.finish in (FinishReason.SUPERSEDED, FinishReason.CANCELLED) and random.random() < 0.6
+    )
     if is_left:
         row.total_ms = round(row.total_ms + random.uniform(5, 40), 2)
     return is_left
 
 
-def _generate(row: UsageRecord, kind: Kind, random: Random, *, slowness: float) -> None:
+def _generate(row: UsageRecord, kind: RequestProfile, random: Random, *, slowness: float) -> None:
     row.engine_ms = round(kind.first_token_ms * slowness * exp(random.gauss(0, 0.28)), 2)
     row.first_token_ms = round(row.engine_ms + (row.routed_ms or 0.0) + _GATEWAY_MS, 2)
     row.generated_tokens = max(1, _around(kind.generated_tokens, 0.6, random))
     row.total_ms = round(row.first_token_ms + kind.token_ms * slowness * row.generated_tokens, 2)
 
 
-def _end(row: UsageRecord, kind: Kind, random: Random) -> None:
+def _end(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
     row.is_parsed = kind.mode is not Mode.CHAT
-    if row.finish == Finish.FILTERED:
+    if row.finish == FinishReason.FILTERED:
         row.cut_reason = random.choice(_WITHHELD)
         return
-    row.cut_reason = random.choice(_CUTS) if row.finish == Finish.STOP else ""
+    row.cut_reason = random.choice(_CUTS) if row.finish == FinishReason.STOP else ""
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_A_TOKEN, 0.4)))
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 

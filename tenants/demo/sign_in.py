@@ -12,17 +12,22 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.backoff import MAX_WAIT
 from tenants.compliance.audit_sinks.delivery import UNKNOWN
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
-from tenants.demo.members import Company
-from tenants.demo.timeline import Event, Stage
+from tenants.demo.members import DemoCompany
+from tenants.demo.timeline import DemoTimeline, TimelineEvent
 from tenants.identity.domains.operations import claim_domain, verify_domain
 from tenants.identity.scim.tokens import create_scim_token, revoke_scim_token
-from tenants.identity.sso.operations import Described, NewProvider, set_provider, set_saml_provider
+from tenants.identity.sso.operations import (
+    OidcProviderConfig,
+    SamlProviderConfig,
+    set_provider,
+    set_saml_provider,
+)
 from tenants.models import AuditSink
 from tenants.security.audit.queries import find_head
 
@@ -38,20 +43,20 @@ _HEALTHY, _FAILING = "Security operations", "Change board"
 _NUM_FAILURES: Final = 41
 
 
-def access(company: Company) -> list[Event]:
+def access(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
-        Event(stage.at(0.05, hour=9), lambda now: _claim(company, now)),
-        Event(stage.at(0.06, hour=10), lambda now: _set_provider(company, now)),
-        Event(stage.at(0.08, hour=9), lambda now: _make_tokens(company, now)),
-        Event(stage.at(0.12, hour=9), lambda now: _make_sinks(company, now)),
+        TimelineEvent(stage.at(0.05, hour=9), lambda now: _claim(company, now)),
+        TimelineEvent(stage.at(0.06, hour=10), lambda now: _set_provider(company, now)),
+        TimelineEvent(stage.at(0.08, hour=9), lambda now: _make_tokens(company, now)),
+        TimelineEvent(stage.at(0.12, hour=9), lambda now: _make_sinks(company, now)),
     ]
 
 
-def settle_sinks(stage: Stage) -> None:
+def settle_sinks(stage: DemoTimeline) -> None:
     """One has got everything, the other nothing since it broke. Both rest for an hour: then workers
     find that there is nobody."""
-    with tenant(stage.tenant_id):
+    with tenant_scope(stage.tenant_id):
         last = find_head(tenant_id=stage.tenant_id).sequence
         sinks = AuditSink.objects.filter(tenant_id=stage.tenant_id)
         sinks.filter(name=_HEALTHY).update(
@@ -67,7 +72,7 @@ def settle_sinks(stage: Stage) -> None:
         )
 
 
-def _claim(company: Company, now: datetime) -> None:
+def _claim(company: DemoCompany, now: datetime) -> None:
     """One that is verified, one that waits for its record."""
     owner, slug = company.one(Role.OWNER), company.stage.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
@@ -80,13 +85,15 @@ def _claim(company: Company, now: datetime) -> None:
     claim_domain(actor=owner, name=f"labs.{slug}.example", now=now + timedelta(hours=1))
 
 
-def _set_provider(company: Company, now: datetime) -> None:
+def _set_provider(company: DemoCompany, now: datetime) -> None:
     owner, host = company.one(Role.OWNER), f"login.{company.stage.slug}.example"
     if company.stage.slug in _BY_SAML:
         metadata = _METADATA.format(host=host, certificate=_certificate(host, now))
-        set_saml_provider(actor=owner, described=Described(metadata, None, _fetch), now=now)
+        set_saml_provider(
+            actor=owner, described=SamlProviderConfig(metadata, None, _fetch), now=now
+        )
     else:
-        new = NewProvider(f"https://{host}/", "caret", "of a demonstration")
+        new = OidcProviderConfig(f"https://{host}/", "caret", "of a demonstration")
         set_provider(actor=owner, new=new, now=now)
 
 
@@ -104,7 +111,7 @@ def _certificate(host: str, now: datetime) -> str:
     return base64.b64encode(signed.public_bytes(serialization.Encoding.DER)).decode()
 
 
-def _make_tokens(company: Company, now: datetime) -> None:
+def _make_tokens(company: DemoCompany, now: datetime) -> None:
     owner = company.one(Role.OWNER)
     tried = create_scim_token(actor=owner, name="A first try", now=now)
     later = now + timedelta(hours=2)
@@ -112,7 +119,7 @@ def _make_tokens(company: Company, now: datetime) -> None:
     create_scim_token(actor=owner, name="Identity provider", now=later)
 
 
-def _make_sinks(company: Company, now: datetime) -> None:
+def _make_sinks(company: DemoCompany, now: datetime) -> None:
     """Nothing is delivered before they are settled."""
     administrator, slug = company.one(Role.ADMINISTRATOR), company.stage.slug
     for name, address in (
@@ -120,7 +127,7 @@ def _make_sinks(company: Company, now: datetime) -> None:
         (_FAILING, f"https://changes.{slug}.example/caret"),
     ):
         create_sink(actor=administrator, new=NewSink(name, address, from_sequence=1), now=now)
-    with tenant(company.stage.tenant_id):
+    with tenant_scope(company.stage.tenant_id):
         AuditSink.objects.filter(tenant_id=company.stage.tenant_id).update(
             next_attempt_at=company.stage.now + MAX_WAIT
         )

@@ -18,20 +18,20 @@ from caret.contracts.api_key import KeyKind, parse_key
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import BudgetScope, TierPrices
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.money import MICROS, Currency
 from tenants.base.permissions import Role
-from tenants.billing.budgets.operations import Holder, Terms, create_budget
+from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.billing.plans.queries import find_currency, list_plans
 from tenants.fleet.snapshots.publisher import publish
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import holds
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.members.operations import add_member, create_tenant, create_user, set_password
 from tenants.identity.members.queries import find_tenant, find_user, list_members
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
 
@@ -81,7 +81,7 @@ def write_state(path: Path, state: list[DemoTenant]) -> None:
 
 def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime) -> DemoTenant:
     tenant_id = find_tenant(slug=slug) or create_tenant(slug=slug, name=name, now=now)
-    actor = platform_actor(tenant_id)
+    actor = system_actor(tenant_id)
     _ensure_plan(actor, now)
     admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
     admin_password = _ensure_member(
@@ -108,12 +108,12 @@ def _ensure_plan(actor: Actor, now: datetime) -> None:
     if PLAN not in {plan.slug for plan in list_plans()}:
         create_plan(slug=PLAN, name="Demonstration", currency=Currency.EUR, now=now)
         add_price(plan=PLAN, new=NewPrice(utc_day(now), SEAT_MONTH_MICROS, PRICES), now=now)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         has_plan = find_currency(actor.tenant_id) is not None
     if not has_plan:
         subscribe(actor=actor, plan=PLAN, starts_on=utc_day(now), now=now)
-        terms = Terms(BUDGET_MICROS, is_hard=False)
-        create_budget(actor=actor, holder=Holder(BudgetScope.TENANT), terms=terms, now=now)
+        terms = BudgetTerms(BUDGET_MICROS, is_hard=False)
+        create_budget(actor=actor, holder=BudgetTarget(BudgetScope.TENANT), terms=terms, now=now)
 
 
 def _ensure_member(
@@ -144,7 +144,9 @@ def _ensure_key(actor: Actor, owner_email: str, text: str | None, now: datetime)
     if text and _still_holds(actor.tenant_id, text, now):
         return text
     owner_id = find_user(email=owner_email)
-    new = NewKey(kind=KeyKind.DEVELOPER, owner_id=owner_id, name="Demonstration", expires_at=None)
+    new = KeyRequest(
+        kind=KeyKind.DEVELOPER, owner_id=owner_id, name="Demonstration", expires_at=None
+    )
     return create_key(actor=actor, new=new, now=now).text
 
 

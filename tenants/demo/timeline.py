@@ -7,13 +7,13 @@ from random import Random
 from typing import Final
 
 from caret.foundation.ids import TenantId
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 _SATURDAY: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoTimeline:
     tenant_id: TenantId
     slug: str
     begins_at: datetime  # a UTC midnight
@@ -26,7 +26,7 @@ class Stage:
 
     @property
     def platform(self) -> Actor:
-        return platform_actor(self.tenant_id)
+        return system_actor(self.tenant_id)
 
     def at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
         """On the day by which such a share of the time is over, or the Friday before."""
@@ -47,12 +47,12 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     at: datetime
     do: Callable[[datetime], object]
 
 
-def play(events: Iterable[Event], *, until: datetime) -> None:
+def run_events(events: Iterable[TimelineEvent], *, until: datetime) -> None:
     """In the order of time; what would be later than `until` never happens."""
     for event in sorted(events, key=lambda event: event.at):
         if event.at <= until:

@@ -15,7 +15,7 @@ _BAD_HOURS: Final = (2, 5)  # of the working day: from, until
 
 
 @dataclass(frozen=True, slots=True)
-class Season:
+class TrafficLevel:
     """What is the same for all requests of an hour."""
 
     share: float  # of the time that is over, 0 to 1
@@ -33,7 +33,7 @@ class Season:
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
+class TrafficCalendar:
     begins_at: datetime  # a UTC midnight
     now: datetime
     opens_at: int  # the UTC hour in which the working day begins
@@ -45,12 +45,12 @@ class Calendar:
             yield day
             day += timedelta(days=1)
 
-    def season(self, moment: datetime) -> Season:
+    def season(self, moment: datetime) -> TrafficLevel:
         day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
         first, end = _BAD_HOURS
         is_bad = day == self.bad_day() and first <= moment.hour - self.opens_at < end
         share = (moment - self.begins_at) / max(self.now - self.begins_at, timedelta(days=1))
-        return Season(min(1.0, share), is_bad)
+        return TrafficLevel(min(1.0, share), is_bad)
 
     def bad_day(self) -> datetime:
         """A working day."""

@@ -8,18 +8,18 @@ from typing import Final
 from django.db.models import Model
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.demo.api_keys import Keyring
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.demo.api_keys import DemoKeys
 from tenants.demo.outcome_generator import reactions_to, typed_of
-from tenants.demo.request_generator import Coder, request_of
-from tenants.demo.timeline import Event, Stage
-from tenants.demo.traffic_pattern import Calendar
-from tenants.identity.api_keys.operations import note_use
-from tenants.models import Outcome, Typed, UsageRecord
-from tenants.usage.ingestion.batch_numbers import next_batch
+from tenants.demo.request_generator import DemoDeveloper, request_of
+from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic_pattern import TrafficCalendar
+from tenants.identity.api_keys.operations import record_key_use
+from tenants.models import Outcome, TypingReport, UsageRecord
+from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tenants.usage.ingestion.bulk_insert import insert_new
 from tenants.usage.ingestion.row_mapping import Row
-from tenants.usage.rollups.dirty_hours import hours_of, mark
+from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
 
 _AT_ONCE: Final = 5_000  # rows of a statement
 _OPENS_AT: Final = {"globex": 13}  # in America; the others in Europe
@@ -28,24 +28,24 @@ _OPENS: Final = 7
 _CUT_OFF_FROM: Final = 20
 
 
-def usage(keyring: Keyring, *, cut_off: str) -> list[Event]:
+def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
     """An event for each day; `cut_off`: the user whose hard budget ends."""
     stage = keyring.company.stage
     calendar = calendar_of(stage)
     day_ends = timedelta(hours=23, minutes=58)
 
-    def reports(day: datetime) -> Event:
+    def reports(day: datetime) -> TimelineEvent:
         at = min(day + day_ends, stage.now)
-        return Event(at, lambda _: _report(keyring, calendar, day, cut_off))
+        return TimelineEvent(at, lambda _: _report(keyring, calendar, day, cut_off))
 
     return [reports(day) for day in calendar.days()]
 
 
-def calendar_of(stage: Stage) -> Calendar:
-    return Calendar(stage.begins_at, stage.now, _OPENS_AT.get(stage.slug, _OPENS))
+def calendar_of(stage: DemoTimeline) -> TrafficCalendar:
+    return TrafficCalendar(stage.begins_at, stage.now, _OPENS_AT.get(stage.slug, _OPENS))
 
 
-def _report(keyring: Keyring, calendar: Calendar, day: datetime, cut_off: str) -> None:
+def _report(keyring: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str) -> None:
     is_late = day.day >= _CUT_OFF_FROM
     rows: list[Row] = []
     for user_id, coder in keyring.coders.items():
@@ -54,7 +54,9 @@ def _report(keyring: Keyring, calendar: Calendar, day: datetime, cut_off: str) -
     _keep(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
 
 
-def day_of(coder: Coder, day: datetime, calendar: Calendar, stage: Stage) -> list[Row]:
+def day_of(
+    coder: DemoDeveloper, day: datetime, calendar: TrafficCalendar, stage: DemoTimeline
+) -> list[Row]:
     """What one coder has left on a day."""
     random = stage.chance(f"{coder.user_id}/{day:%Y-%m-%d}")
     requests: list[UsageRecord] = []
@@ -68,20 +70,22 @@ def day_of(coder: Coder, day: datetime, calendar: Calendar, stage: Stage) -> lis
     return [*requests, *outcomes, *typed_of(coder, inline, calendar.season(day), random)]
 
 
-def _keep(stage: Stage, rows: Sequence[Row]) -> None:
-    with tenant(stage.tenant_id):
+def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:
+    with tenant_scope(stage.tenant_id):
         asked = [row for row in rows if isinstance(row, UsageRecord)]
         if not asked:
             return
-        batch = next_batch(stage.tenant_id)
+        batch = allocate_batch(stage.tenant_id)
         for row in asked:
             row.batch = batch
         _insert(UsageRecord, asked)
         _insert(Outcome, [row for row in rows if isinstance(row, Outcome)])
-        _insert(Typed, [row for row in rows if isinstance(row, Typed)])
+        _insert(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
         # An outcome belongs to the hour of its completion, which is here.
-        mark(stage.tenant_id, hours_of(row for row in rows if not isinstance(row, Outcome)))
-        note_use({(row.key_id, row.occurred_at) for row in asked})
+        mark_dirty(
+            stage.tenant_id, dirty_hours_for(row for row in rows if not isinstance(row, Outcome))
+        )
+        record_key_use({(row.key_id, row.occurred_at) for row in asked})
 
 
 def _insert(model: type[Model], rows: Iterable[Model]) -> None:

@@ -5,37 +5,37 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import read_reason
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.base.text_validation import parse_reason
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.operations import revoke_keys_of
-from tenants.identity.api_keys.queries import FirstKeys
-from tenants.identity.api_keys.unowned import keys_left_by
+from tenants.identity.api_keys.queries import KeySummary
+from tenants.identity.api_keys.unowned import find_keys_shown_to
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.members.queries import MemberRow, find_member, find_membership
-from tenants.identity.members.scim_sync import tell_provider
+from tenants.identity.members.scim_sync import sync_scim_active
 from tenants.identity.members.sessions import end_sessions
 from tenants.models import Membership, TeamMembership
 from tenants.privacy.consent_lifecycle import end_consent
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class MembershipChange:
     member: MemberRow
-    left_keys: FirstKeys  # that he was shown and may make no more; they go on
+    left_keys: KeySummary  # that he was shown and may make no more; they go on
 
 
 def change_role(
     *, actor: Actor, user_id: UserId, role: Role, reason: str, now: datetime
-) -> Changed:
+) -> MembershipChange:
     """Raises Forbidden, Invalid, NotFound, and Conflict for the last owner."""
     actor.require(Permission.WRITE_MEMBERS)
-    reason = read_reason(reason)
-    with tenant(actor.tenant_id):
+    reason = parse_reason(reason)
+    with tenant_scope(actor.tenant_id):
         held = _hold(actor, user_id, wanted=role)
         if held is not role:
             Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).update(role=role)
@@ -43,10 +43,10 @@ def change_role(
             revoke_invitations_by(actor=actor, user_id=user_id, now=now)
             _record(actor, "member.role_changed", user_id, (held, role), reason, now)
         member = find_member(actor=actor, user_id=user_id)
-        return Changed(member, keys_left_by(actor=actor, user_id=user_id, now=now))
+        return MembershipChange(member, find_keys_shown_to(actor=actor, user_id=user_id, now=now))
 
 
-def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> FirstKeys:
+def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> KeySummary:
     """His keys are revoked with it: gateways refuse them within a second. Anybody may leave. The
     keys that he was shown and that are not his own go on, and are in the answer. Who came by SCIM
     stays away until his identity provider says anew that he is active.
@@ -55,11 +55,11 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     """
     actor.require(Permission.READ_TENANT if user_id == actor.user_id else Permission.WRITE_MEMBERS)
     actor.require_open()
-    reason = read_reason(reason)
-    with tenant(actor.tenant_id):
+    reason = parse_reason(reason)
+    with tenant_scope(actor.tenant_id):
         held = _hold(actor, user_id, wanted=None)
         end_membership(actor=actor, user_id=user_id, now=now)
-        left_keys = keys_left_by(actor=actor, user_id=user_id, now=now)
+        left_keys = find_keys_shown_to(actor=actor, user_id=user_id, now=now)
         _record(actor, "member.removed", user_id, (held, None), reason, now)
     return left_keys
 
@@ -70,7 +70,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
         ended_at=now
     )
     TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).delete()
-    tell_provider(tenant_id=actor.tenant_id, user_id=user_id, active=False, now=now)
+    sync_scim_active(tenant_id=actor.tenant_id, user_id=user_id, active=False, now=now)
     end_sessions(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)
@@ -82,7 +82,9 @@ def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
 
     Raises Forbidden, NotFound, Conflict.
     """
-    tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: two owners cannot both be last
+    mark_snapshot_stale(
+        tenant_id=actor.tenant_id
+    )  # locks the tenant: two owners cannot both be last
     held = Role(find_membership(tenant_id=actor.tenant_id, user_id=user_id).role)
     is_leaving = wanted is None and user_id == actor.user_id
     if Role.OWNER in (held, wanted) and not is_leaving:
@@ -120,5 +122,5 @@ def _record(  # one entry's facts
     )
 
 
-def _facts(role: Role | None) -> Facts | None:
+def _facts(role: Role | None) -> ChangeFields | None:
     return None if role is None else {"role": role.value}

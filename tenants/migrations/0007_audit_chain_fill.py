@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import migrations
 
-from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
+from tenants.security.audit.hash_chain import GENESIS, build_document, hash_document
 
 TABLES = ("tenants_auditentry", "tenants_audithead")
 
@@ -35,7 +35,7 @@ def fill(apps: Any, schema_editor: Any) -> None:
 def _link(entries: Any, entry: Any, sequence: int, last: bytes) -> bytes:
     entry.sequence, entry.previous_hash = sequence, last
     entry.actor_kind, entry.actor_key = "user" if entry.actor_id else "platform", ""
-    entry.hash = linked = hash_of(document_of(entry))
+    entry.hash = linked = hash_document(build_document(entry))
     columns = ("sequence", "previous_hash", "actor_kind", "actor_key", "hash")
     entries.filter(tenant_id=entry.tenant_id, id=entry.id).update(
         **{name: getattr(entry, name) for name in columns}

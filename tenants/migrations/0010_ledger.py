@@ -262,7 +262,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="UsageFeed",
+            name="UsageBatchCounter",
             fields=[
                 (
                     "tenant",
@@ -306,7 +306,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
-            model_name="usagefeed",
+            model_name="usagebatchcounter",
             constraint=caret.foundation.postgres.row_security.RowSecurity(
                 name="usage_feed_tenant",
                 privileges=("SELECT", "INSERT", "UPDATE"),

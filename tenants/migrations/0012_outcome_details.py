@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
 
     operations = [
         CreatePartitionedModel(
-            name="Typed",
+            name="TypingReport",
             fields=[
                 (
                     "pk",

@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
         _rolled("UsageHour", table="tenants_usage_hour", rule="usage_hour_tenant"),
         _rolled("UsageDay", table="tenants_usage_day", rule="usage_day_tenant"),
         migrations.CreateModel(
-            name="RollupMark",
+            name="DirtyHour",
             fields=[
                 ("pk", _key("tenant_id", "hour", "mark_id")),
                 ("hour", models.DateTimeField()),

@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="CapturedDomain",
+            name="VerifiedDomain",
             fields=[
                 ("name", models.CharField(max_length=253, primary_key=True, serialize=False)),
                 (

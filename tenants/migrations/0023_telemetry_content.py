@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="TelemetryErasure",
+            name="ContentErasure",
             fields=[
                 (
                     "pk",
@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TelemetryObject",
+            name="ContentObject",
             fields=[
                 (
                     "pk",

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             field=models.CharField(db_default="", default="", max_length=40),
         ),
         migrations.CreateModel(
-            name="PolicyLayerVersion",
+            name="PolicyOverrideVersion",
             fields=[
                 (
                     "pk",

@@ -227,7 +227,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
-            model_name="typed",
+            model_name="typingreport",
             constraint=caret.foundation.postgres.row_security.DeletableAfter(
                 column="occurred_at", days=62, name="typed_age"
             ),

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="ExportBuild",
+            name="ExportJob",
             fields=[
                 (
                     "pk",

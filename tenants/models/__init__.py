@@ -10,13 +10,13 @@ from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
 from tenants.models.audit_sink import AuditSink
 from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
-from tenants.models.captured_content import TelemetryErasure, TelemetryObject
+from tenants.models.captured_content import ContentErasure, ContentObject
 from tenants.models.consent_receipt import ConsentReceipt
-from tenants.models.domain import CapturedDomain, Domain
+from tenants.models.domain import Domain, VerifiedDomain
 from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
-from tenants.models.export_job import ExportBuild, ExportObject
-from tenants.models.idempotency_record import KeptAnswer
+from tenants.models.export_job import ExportJob, ExportObject
+from tenants.models.idempotency_record import IdempotencyRecord
 from tenants.models.identity_provider import IdentityProvider, SignInProtocol
 from tenants.models.invitation import Invitation
 from tenants.models.invoice import BillingProfile, Invoice
@@ -24,7 +24,7 @@ from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
 from tenants.models.operator import Operator
 from tenants.models.plan import Plan, PriceVersion
-from tenants.models.policy_override import PolicyLayerVersion
+from tenants.models.policy_override import PolicyOverrideVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retention import (
     DeletionCertificate,
@@ -34,19 +34,19 @@ from tenants.models.retention import (
 )
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.rollup import (
-    RollupMark,
+    DirtyHour,
+    LatencyDay,
+    LatencyHour,
     RollupState,
-    SpeedDay,
-    SpeedHour,
     UsageDay,
     UsageHour,
 )
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
 from tenants.models.stripe_meter_event import StripeCustomer, StripeEvent
-from tenants.models.subscription import BillingState, Subscription, UsageFeed
+from tenants.models.subscription import BillingState, Subscription, UsageBatchCounter
 from tenants.models.team import Team, TeamMembership
 from tenants.models.tenant import Tenant
-from tenants.models.usage import Outcome, Typed, UsageRecord
+from tenants.models.usage import Outcome, TypingReport, UsageRecord
 from tenants.models.user import User
 
 __all__ = [
@@ -59,18 +59,22 @@ __all__ = [
     "BillingState",
     "Budget",
     "BudgetAlert",
-    "CapturedDomain",
     "ConsentReceipt",
+    "ContentErasure",
+    "ContentObject",
     "DataKey",
     "DeletionCertificate",
+    "DirtyHour",
     "Domain",
     "Erasure",
-    "ExportBuild",
+    "ExportJob",
     "ExportObject",
+    "IdempotencyRecord",
     "IdentityProvider",
     "Invitation",
     "Invoice",
-    "KeptAnswer",
+    "LatencyDay",
+    "LatencyHour",
     "LedgerAccount",
     "LedgerEntry",
     "LedgerTransaction",
@@ -80,13 +84,12 @@ __all__ = [
     "Operator",
     "Outcome",
     "Plan",
-    "PolicyLayerVersion",
+    "PolicyOverrideVersion",
     "PolicyVersion",
     "PriceVersion",
     "PurgeRun",
     "RetentionRule",
     "RetrievalChunk",
-    "RollupMark",
     "RollupState",
     "RootKeyUse",
     "ScimGroup",
@@ -95,21 +98,18 @@ __all__ = [
     "ScimUser",
     "SignInProtocol",
     "SignedAuditHead",
-    "SpeedDay",
-    "SpeedHour",
     "StripeCustomer",
     "StripeEvent",
     "Subscription",
     "Team",
     "TeamMembership",
-    "TelemetryErasure",
-    "TelemetryObject",
     "Tenant",
     "TenantKey",
-    "Typed",
+    "TypingReport",
+    "UsageBatchCounter",
     "UsageDay",
-    "UsageFeed",
     "UsageHour",
     "UsageRecord",
     "User",
+    "VerifiedDomain",
 ]

@@ -11,7 +11,7 @@ from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
 
-class TelemetryErasure(models.Model):
+class ContentErasure(models.Model):
     """A demand that content is erased, from which a certificate can be made once it is finished."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
@@ -39,7 +39,7 @@ class TelemetryErasure(models.Model):
         return f"{self.reason} {self.id}"
 
 
-class TelemetryObject(models.Model):
+class ContentObject(models.Model):
     """An object of the store: a user's completions and edits of a few seconds, sealed."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")

@@ -41,7 +41,7 @@ class ConsentReceipt(models.Model):
             RowSecurity(name="consent_receipt_tenant", privileges=APPEND_ONLY),
         ]
         indexes: ClassVar = [
-            # Reader: find_said, for the last one of a kind.
+            # Reader: find_latest_statements, for the last one of a kind.
             models.Index(fields=["tenant", "user", "kind", "number"], name="consent_receipt_last"),
         ]
 

@@ -28,7 +28,7 @@ class Domain(models.Model):
         return self.name
 
 
-class CapturedDomain(models.Model):
+class VerifiedDomain(models.Model):
     """Whose a verified domain is: one tenant's at a time, by the primary key."""
 
     name = models.CharField(primary_key=True, max_length=253)

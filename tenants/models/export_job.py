@@ -10,7 +10,7 @@ from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
 
-class ExportBuild(models.Model):
+class ExportJob(models.Model):
     """What was asked for, how far it has come, and what was made of it. The row outlives its file
     as the evidence of who carried away what."""
 

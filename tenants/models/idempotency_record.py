@@ -9,7 +9,7 @@ from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
 
-class KeptAnswer(models.Model):
+class IdempotencyRecord(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)

@@ -11,7 +11,7 @@ from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
 
-class PolicyLayerVersion(models.Model):
+class PolicyOverrideVersion(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)  # ordered by time

@@ -8,13 +8,13 @@ from django.db import models
 
 from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
-from tenants.usage.reports.counters import NAMES
+from tenants.usage.reports.counters import COUNTER_NAMES
 
 # In the place of a user, which a key needs: what services' keys have used.
 SERVICES: Final = uuid.UUID(int=0)
 
 
-class _Rolled(models.Model):
+class _RollupRow(models.Model):
     """Of one user's completions with one editor, language, model and variant. The counts are those
     of tenants.usage.reports.counters, which says what they mean, a column each."""
 
@@ -37,17 +37,17 @@ class _Rolled(models.Model):
         return f"{self.tenant_id} {self.starts_at:%Y-%m-%d %H}"
 
 
-for _name in NAMES:
-    models.BigIntegerField(default=0).contribute_to_class(_Rolled, _name)
+for _name in COUNTER_NAMES:
+    models.BigIntegerField(default=0).contribute_to_class(_RollupRow, _name)
 
 
-class UsageHour(_Rolled):
+class UsageHour(_RollupRow):
     class Meta:
         db_table = "tenants_usage_hour"
         constraints: ClassVar = [RowSecurity(name="usage_hour_tenant")]
 
 
-class UsageDay(_Rolled):
+class UsageDay(_RollupRow):
     """Days in UTC."""
 
     class Meta:
@@ -55,7 +55,7 @@ class UsageDay(_Rolled):
         constraints: ClassVar = [RowSecurity(name="usage_day_tenant")]
 
 
-class _Speeds(models.Model):
+class _LatencyCounts(models.Model):
     """Of all completions of one kind of request: whose they are is not in it. First tokens by size,
     see tenants.usage.rollups.latency_histogram."""
 
@@ -77,13 +77,13 @@ class _Speeds(models.Model):
         return f"{self.tenant_id} {self.starts_at:%Y-%m-%d %H} {self.mode}"
 
 
-class SpeedHour(_Speeds):
+class LatencyHour(_LatencyCounts):
     class Meta:
         db_table = "tenants_speed_hour"
         constraints: ClassVar = [RowSecurity(name="speed_hour_tenant")]
 
 
-class SpeedDay(_Speeds):
+class LatencyDay(_LatencyCounts):
     """Days in UTC."""
 
     class Meta:
@@ -91,7 +91,7 @@ class SpeedDay(_Speeds):
         constraints: ClassVar = [RowSecurity(name="speed_day_tenant")]
 
 
-class RollupMark(models.Model):
+class DirtyHour(models.Model):
     """An hour that has got records since it was counted. One for each batch that came in, so that
     who counts takes away the marks that he has seen, and no others."""
 

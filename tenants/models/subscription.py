@@ -48,7 +48,7 @@ class BillingState(models.Model):
         return f"{self.tenant_id} up to batch {self.rated_batch}"
 
 
-class UsageFeed(models.Model):
+class UsageBatchCounter(models.Model):
     """Numbers the batches in which usage came in, one after the other: who has seen a number has
     seen all that is numbered lower."""
 

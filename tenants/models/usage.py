@@ -58,7 +58,9 @@ class UsageRecord(models.Model):
     admitted_ms = models.FloatField(null=True)
     routed_ms = models.FloatField(null=True)
     num_at_replica = models.IntegerField(null=True)
-    batch = models.BigIntegerField(null=True)  # of the tenant's UsageFeed, in which it came in
+    batch = models.BigIntegerField(
+        null=True
+    )  # of the tenant's UsageBatchCounter, in which it came in
     editor = models.TextField(null=True)  # noqa: DJ001
     model = models.TextField(null=True)  # noqa: DJ001
     num_chars = models.IntegerField(null=True)
@@ -120,7 +122,7 @@ class Outcome(models.Model):
         return f"{self.event} {self.request_id}"
 
 
-class Typed(models.Model):
+class TypingReport(models.Model):
     """A `caret.contracts.usage.TypedRecord`."""
 
     pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "typed_id")
@@ -147,5 +149,5 @@ class Typed(models.Model):
 PARTITIONED_TABLES = (
     UsageRecord._meta.db_table,
     Outcome._meta.db_table,
-    Typed._meta.db_table,
+    TypingReport._meta.db_table,
 )

@@ -6,29 +6,29 @@ Knows what gateways know of policies, and asks `caret.contracts` as they do, so 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from caret.contracts.content_exclusion import excluding_globs, may_index
-from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
-from caret.contracts.policy_override import features_of, restrict_all
+from caret.contracts.content_exclusion import is_indexing_allowed, matching_globs
+from caret.contracts.policy import Feature, Mode, PolicyOverride, TenantPolicy
+from caret.contracts.policy_override import apply_overrides, features_of
 
 TENANT = "tenant"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AccessQuery:
     mode: Mode
     repository: str  # "": none was named
     path: str  # "": none was named
 
 
 @dataclass(frozen=True, slots=True)
-class NamedLayer:
+class NamedOverride:
     name: str  # "team:Platform", "user:ada@example.com"
-    layer: PolicyLayer
+    layer: PolicyOverride
     version: int | None = None  # None: not told
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BlockingRule:
     """One that is against it."""
 
     layer: str  # TENANT, or a layer's name
@@ -39,55 +39,55 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    rules: list[Rule]  # empty: it is allowed; the tenant's first
+class AccessExplanation:
+    rules: list[BlockingRule]  # empty: it is allowed; the tenant's first
     may_retrieve: bool  # whether what was indexed of the repository may be in the prompt
     policy: TenantPolicy  # as it holds for the user
 
 
-def explain_question(
+def explain_access(
     policy: TenantPolicy,
-    layers: Iterable[NamedLayer],
-    question: Question,
+    layers: Iterable[NamedOverride],
+    question: AccessQuery,
     version: int | None = None,
-) -> Explanation:
+) -> AccessExplanation:
     listed = list(layers)
-    narrowed = restrict_all(policy, (each.layer for each in listed))
+    narrowed = apply_overrides(policy, (each.layer for each in listed))
     rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, question)]
     for each in listed:
         rules += [replace(rule, version=each.version) for rule in _rules_of_layer(each, question)]
-    return Explanation(
+    return AccessExplanation(
         rules=rules,
-        may_retrieve=may_index(narrowed, repository=question.repository),
+        may_retrieve=is_indexing_allowed(narrowed, repository=question.repository),
         policy=narrowed,
     )
 
 
-def _rules_of_policy(policy: TenantPolicy, question: Question) -> list[Rule]:
+def _rules_of_policy(policy: TenantPolicy, question: AccessQuery) -> list[BlockingRule]:
     off = _feature_rules(TENANT, features_of(policy), question)
     unnamed = []
     if policy.requires_path and not question.path:
-        unnamed = [Rule(TENANT, "requires_path", "path_required", "No file is named.")]
+        unnamed = [BlockingRule(TENANT, "requires_path", "path_required", "No file is named.")]
     return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, question)
 
 
-def _rules_of_layer(named: NamedLayer, question: Question) -> list[Rule]:
+def _rules_of_layer(named: NamedOverride, question: AccessQuery) -> list[BlockingRule]:
     layer = named.layer
     off = [] if layer.features is None else _feature_rules(named.name, layer.features, question)
     return off + _exclusion_rules(named.name, layer.content_exclusion, question)
 
 
-def _feature_rules(name: str, on: frozenset[Feature], question: Question) -> list[Rule]:
+def _feature_rules(name: str, on: frozenset[Feature], question: AccessQuery) -> list[BlockingRule]:
     if Feature(question.mode.value) in on:
         return []
-    return [Rule(name, "features", "feature_disabled", f"{question.mode.value} is off.")]
+    return [BlockingRule(name, "features", "feature_disabled", f"{question.mode.value} is off.")]
 
 
 def _exclusion_rules(
-    name: str, exclusion: dict[str, tuple[str, ...]], question: Question
-) -> list[Rule]:
-    found = excluding_globs(exclusion, repository=question.repository, path=question.path)
+    name: str, exclusion: dict[str, tuple[str, ...]], question: AccessQuery
+) -> list[BlockingRule]:
+    found = matching_globs(exclusion, repository=question.repository, path=question.path)
     return [
-        Rule(name, "content_exclusion", "path_excluded", f'"{repository}": "{glob}"')
+        BlockingRule(name, "content_exclusion", "path_excluded", f'"{repository}": "{glob}"')
         for repository, glob in found
     ]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from caret.contracts.policy import Isolation
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Tenant
 from tenants.policy.queries import find_policy
@@ -19,7 +19,7 @@ class Namespace:
 def read_namespace(*, actor: Actor) -> Namespace:
     """Raises Forbidden. Two queries."""
     actor.require(Permission.READ_TENANT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)
         policy = find_policy(tenant_id=actor.tenant_id).policy
     return Namespace(epoch, policy.isolation)

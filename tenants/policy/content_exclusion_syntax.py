@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 FIELD: Final = "content_exclusion"
 _DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'
@@ -36,14 +36,14 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ParseState:
     found: dict[str, list[str]] = field(default_factory=dict)
     repository: str | None = None  # to which the next pattern belongs; None: to none yet
 
 
 def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
     """Raises Invalid, which names the line."""
-    reading = _Reading()
+    reading = _ParseState()
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
             _read_line(reading, number, line)
@@ -55,10 +55,10 @@ def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
     return "\n".join(_lines(exclusion))
 
 
-def _read_line(reading: _Reading, number: int, line: str) -> None:
+def _read_line(reading: _ParseState, number: int, line: str) -> None:
     if found := _GLOB.fullmatch(line):
         if reading.repository is None:
-            raise Invalid(
+            raise InvalidValue(
                 FIELD, 'Line {number}: a repository comes first, such as "*":.', number=number
             )
         glob = found["quoted"] or found["bare"].rstrip()
@@ -66,14 +66,14 @@ def _read_line(reading: _Reading, number: int, line: str) -> None:
         return
     found = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
     if found is None:
-        raise Invalid(
+        raise InvalidValue(
             FIELD,
             'Line {number}: write a repository and a colon ("*": for all), or - and a pattern.',
             number=number,
         )
     name = _unquoted(number, found["name"].rstrip())
     if name in reading.found:
-        raise Invalid(
+        raise InvalidValue(
             FIELD, 'Line {number}: "{name}" has been named above already.', number=number, name=name
         )
     reading.repository = name
@@ -86,7 +86,7 @@ def _listed(number: int, rest: str) -> Iterator[str]:
         return
     found = _LIST.fullmatch(rest)
     if found is None:
-        raise Invalid(
+        raise InvalidValue(
             FIELD,
             'Line {number}: after the colon: nothing, or a list such as ["**/.env", "*.pem"].',
             number=number,
@@ -95,7 +95,7 @@ def _listed(number: int, rest: str) -> Iterator[str]:
     while left:
         part = _PART.match(left)
         if part is None:
-            raise Invalid(
+            raise InvalidValue(
                 FIELD, "Line {number}: patterns in a list are separated by commas.", number=number
             )
         yield _unquoted(number, part["glob"].rstrip())
@@ -108,14 +108,14 @@ def _unquoted(number: int, text: str) -> str:
     elif text.startswith("'"):
         text = text[1:-1].replace("''", "'")
     elif text.startswith("*"):
-        raise Invalid(
+        raise InvalidValue(
             FIELD,
             'Line {number}: put what begins with * in quotes: "{text}".',
             number=number,
             text=text,
         )
     if not text:
-        raise Invalid(FIELD, "Line {number}: this name or pattern is empty.", number=number)
+        raise InvalidValue(FIELD, "Line {number}: this name or pattern is empty.", number=number)
     return text
 
 

@@ -24,7 +24,7 @@ class DataClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DataClassTerms:
     # English; the console's pages translate it, as the rest of what is marked.
     title: str
     purpose: str
@@ -45,9 +45,9 @@ _CONTRACT: Final = gettext_noop("contract (6(1)(b))")
 _INTEREST: Final = gettext_noop("legitimate interest (6(1)(f))")
 _DUTY: Final = gettext_noop("legal obligation (6(1)(c))")
 
-TERMS: Final = MappingProxyType(
+DATA_CLASSES: Final = MappingProxyType(
     {
-        DataClass.USAGE: Terms(
+        DataClass.USAGE: DataClassTerms(
             title=gettext_noop("Usage records"),
             purpose=gettext_noop(
                 "Billing, limits and reports: counts of each request, never code."
@@ -58,7 +58,7 @@ TERMS: Final = MappingProxyType(
             max_days=3_653,
             surface="Postgres",
         ),
-        DataClass.AUDIT: Terms(
+        DataClass.AUDIT: DataClassTerms(
             title=gettext_noop("Audit entries"),
             purpose=gettext_noop("Evidence of who changed or looked at what."),
             legal_basis=_DUTY,
@@ -68,7 +68,7 @@ TERMS: Final = MappingProxyType(
             surface="Postgres",
         ),
         # Their days are the telemetry policy's; consent that ends erases at once.
-        DataClass.CONTENT: Terms(
+        DataClass.CONTENT: DataClassTerms(
             title=gettext_noop("Telemetry content"),
             purpose=gettext_noop("Prompts, completions and edits, sealed, of who agreed to it."),
             legal_basis=_CONSENT,
@@ -78,7 +78,7 @@ TERMS: Final = MappingProxyType(
             surface=gettext_noop("object store"),
             is_tenants=False,
         ),
-        DataClass.CONTENT_INDEX: Terms(
+        DataClass.CONTENT_INDEX: DataClassTerms(
             title=gettext_noop("Telemetry index"),
             purpose=gettext_noop("Which content is kept of whom, without the content."),
             legal_basis=_CONSENT,
@@ -88,7 +88,7 @@ TERMS: Final = MappingProxyType(
             surface="Postgres",
             is_tenants=False,
         ),
-        DataClass.RETRIEVAL: Terms(
+        DataClass.RETRIEVAL: DataClassTerms(
             title=gettext_noop("Retrieval index"),
             purpose=gettext_noop(
                 "Parts of files that completions may draw on, sealed, for who agreed to it."
@@ -99,7 +99,7 @@ TERMS: Final = MappingProxyType(
             max_days=90,
             surface="Postgres",
         ),
-        DataClass.REPLAYS: Terms(
+        DataClass.REPLAYS: DataClassTerms(
             title=gettext_noop("Answers kept for repeated requests"),
             purpose=gettext_noop("A request that is sent twice is done once."),
             legal_basis=_CONTRACT,
@@ -108,7 +108,7 @@ TERMS: Final = MappingProxyType(
             max_days=1,
             surface="Postgres",
         ),
-        DataClass.SESSIONS: Terms(
+        DataClass.SESSIONS: DataClassTerms(
             title=gettext_noop("Sessions"),
             purpose=gettext_noop("Somebody stays signed in."),
             legal_basis=_CONTRACT,
@@ -118,7 +118,7 @@ TERMS: Final = MappingProxyType(
             surface="Postgres",
             is_tenants=False,
         ),
-        DataClass.LOGS: Terms(
+        DataClass.LOGS: DataClassTerms(
             title=gettext_noop("Logs"),
             purpose=gettext_noop("Operation; no content, no addresses."),
             legal_basis=_INTEREST,

@@ -7,9 +7,9 @@ from typing import Final
 
 from django.db.models import Case, Count, Max, Q, When
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import UsageRecord
 from tenants.security.authorization.actor import Actor
@@ -27,7 +27,7 @@ WITHHELD: Final = ("public_code", "secret")
 
 
 @dataclass(frozen=True, slots=True)
-class Denials:
+class DenialReport:
     reason: str  # one of REFUSALS or WITHHELD
     mode: str
     user_id: UserId | None  # None: service keys
@@ -35,7 +35,7 @@ class Denials:
     last_at: datetime
 
 
-def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[Denials]:
+def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialReport]:
     """The most frequent first: all of the tenant's, or one's own. Raises Forbidden. One
     query."""
     assert 1 <= num_days <= MAX_DAYS
@@ -46,11 +46,11 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[Denials
     )
     if not actor.may(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
-    refused = Q(finish=Finish.ERROR, error_code__in=REFUSALS)
-    withheld = Q(finish=Finish.FILTERED, cut_reason__in=WITHHELD)
+    refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
+    withheld = Q(finish=FinishReason.FILTERED, cut_reason__in=WITHHELD)
     # Both at once, as it is the reading of all records that takes the time.
-    reason = Case(When(finish=Finish.ERROR, then="error_code"), default="cut_reason")
-    with tenant(actor.tenant_id):
+    reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="cut_reason")
+    with tenant_scope(actor.tenant_id):
         rows = list(
             records.filter(refused | withheld)
             .annotate(reason=reason)
@@ -59,7 +59,7 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[Denials
             .order_by()
         )
     counted = [
-        Denials(
+        DenialReport(
             reason=row["reason"],
             mode=row["mode"],
             user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),

@@ -1,10 +1,10 @@
 """Which changes of a policy destroy something or let people in by less."""
 
 from caret.contracts.policy import TenantPolicy
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
-def is_grave(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
+def is_destructive(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
     """Whether data that is kept is erased, keys end that would have lived, or a password alone
     signs people in again."""
     return (
@@ -25,7 +25,7 @@ def _shrinks_content(held: TenantPolicy, wanted: TenantPolicy) -> bool:
 
 
 def _days_of(policy: TenantPolicy, data_class: DataClass) -> int:
-    return policy.retention_days.get(data_class.value, TERMS[data_class].default_days)
+    return policy.retention_days.get(data_class.value, DATA_CLASSES[data_class].default_days)
 
 
 def _revokes_sooner(held: TenantPolicy, wanted: TenantPolicy) -> bool:

@@ -9,7 +9,7 @@ from caret.contracts.policy_override import features_of
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
+class AffectedMember:
     """A member, with what holds for him now and what would."""
 
     email: str
@@ -18,7 +18,7 @@ class Affected:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PolicyDiff:
     num_members: int
     affected: list[str]  # e-mail addresses, in order
     fields: dict[str, int]  # field of the policy -> members for whom it changes
@@ -28,13 +28,13 @@ class Difference:
     globs_removed: list[tuple[str, str]]
 
 
-def difference_for(members: Iterable[Affected]) -> Difference:
+def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
     listed = list(members)
     changed = [each for each in listed if each.before != each.after]
     lost = Counter(f for m in changed for f in features_of(m.before) - features_of(m.after))
     gained = Counter(f for m in changed for f in features_of(m.after) - features_of(m.before))
     fields = Counter(name for each in changed for name in _changed_fields(each))
-    return Difference(
+    return PolicyDiff(
         num_members=len(listed),
         affected=sorted(each.email for each in changed),
         fields=dict(sorted(fields.items())),
@@ -45,7 +45,7 @@ def difference_for(members: Iterable[Affected]) -> Difference:
     )
 
 
-def _changed_fields(member: Affected) -> list[str]:
+def _changed_fields(member: AffectedMember) -> list[str]:
     before, after = member.before, member.after
     names = before.__struct_fields__
     return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -4,10 +4,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, Telemetry, TenantPolicy
-from tenants.base.errors import Invalid
+from caret.contracts.policy import Isolation, Mode, PolicyLimits, RateLimit, Telemetry, TenantPolicy
+from tenants.base.errors import InvalidValue
 from tenants.base.text_validation import is_storable
-from tenants.policy.data_classes import TERMS
+from tenants.policy.data_classes import DATA_CLASSES
 
 MAX_CONCURRENT_COMPLETIONS: Final = 10_000
 # Gateways match each request's paths against these globs, one by one.
@@ -30,7 +30,7 @@ DEFAULT_POLICY: Final = TenantPolicy(
     max_concurrent_completions=64,
     isolation=Isolation.SHARED,
     # Ten times what a person does at a keyboard: it stops programs that run wild.
-    limits=Limits(user=RateLimit(per_minute=1_200, burst=300)),
+    limits=PolicyLimits(user=RateLimit(per_minute=1_200, burst=300)),
 )
 
 
@@ -47,7 +47,7 @@ def convert(document: object, kind: type[Document], *, name: str) -> Document:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `")
-        raise Invalid(path.removeprefix("$").strip(".`") or name, message) from error
+        raise InvalidValue(path.removeprefix("$").strip(".`") or name, message) from error
 
 
 def write_policy(policy: TenantPolicy) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def write_policy(policy: TenantPolicy) -> dict[str, Any]:
 
 def _check_bounds(policy: TenantPolicy) -> None:
     if not 1 <= policy.max_concurrent_completions <= MAX_CONCURRENT_COMPLETIONS:
-        raise Invalid(
+        raise InvalidValue(
             "max_concurrent_completions",
             "Write a whole number from 1 to {most}.",
             most=MAX_CONCURRENT_COMPLETIONS,
@@ -83,7 +83,7 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
         return
     are_good = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
     if len(names) > MAX_NAMES or not are_good:
-        raise Invalid(
+        raise InvalidValue(
             field,
             "At most {most} names of 1 to {most_chars} characters, or null: all.",
             most=MAX_NAMES,
@@ -92,12 +92,14 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
 
 
 def _check_retention(days_of: dict[str, int]) -> None:
-    own = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}
+    own = {each.value: terms for each, terms in DATA_CLASSES.items() if terms.is_overridable}
     for name, days in days_of.items():
         if name not in own:
-            raise Invalid("retention_days", "Name data classes: {names}.", names=", ".join(own))
+            raise InvalidValue(
+                "retention_days", "Name data classes: {names}.", names=", ".join(own)
+            )
         if not own[name].min_days <= days <= own[name].max_days:
-            raise Invalid(
+            raise InvalidValue(
                 f"retention_days.{name}",
                 "Write a number of days from {least} to {most}.",
                 least=own[name].min_days,
@@ -107,10 +109,12 @@ def _check_retention(days_of: dict[str, int]) -> None:
 
 def check_days(field: str, days: int | None) -> None:
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
-        raise Invalid(field, "Write a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS)
+        raise InvalidValue(
+            field, "Write a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS
+        )
 
 
-def _check_limits(limits: Limits) -> None:
+def _check_limits(limits: PolicyLimits) -> None:
     for name, limit in (("tenant", limits.tenant), ("user", limits.user), ("key", limits.key)):
         check_rate(f"limits.{name}", limit)
     for tier, tokens in limits.tokens_per_day.items():
@@ -126,7 +130,7 @@ def check_rate(field: str, limit: RateLimit | None) -> None:
 
 def _check_whole(field: str, number: int, at_most: int) -> None:
     if not 1 <= number <= at_most:
-        raise Invalid(
+        raise InvalidValue(
             field,
             "Write a whole number from 1 to {at_most}, or leave the limit out.",
             at_most=at_most,
@@ -135,20 +139,20 @@ def _check_whole(field: str, number: int, at_most: int) -> None:
 
 def _check_telemetry(telemetry: Telemetry) -> None:
     if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
-        raise Invalid(
+        raise InvalidValue(
             "telemetry.retention_days",
             "Write a whole number from 1 to {most}.",
             most=MAX_RETENTION_DAYS,
         )
     if len(telemetry.wording) > _MAX_WORDING_CHARS or not is_storable(telemetry.wording):
-        raise Invalid("telemetry.wording", "Name the wording that is in force.")
+        raise InvalidValue("telemetry.wording", "Name the wording that is in force.")
 
 
 def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
     """Raises Invalid."""
     globs = [glob for globs in exclusion.values() for glob in globs]
     if len(exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
-        raise Invalid(
+        raise InvalidValue(
             "content_exclusion",
             "At most {most_repositories} repositories and {most} patterns.",
             most_repositories=MAX_EXCLUDED_REPOSITORIES,
@@ -156,7 +160,7 @@ def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
         )
     for text in (*exclusion, *globs):
         if not 1 <= len(text) <= MAX_GLOB_CHARS or not is_storable(text):
-            raise Invalid(
+            raise InvalidValue(
                 "content_exclusion",
                 "Names and patterns have 1 to {most} characters.",
                 most=MAX_GLOB_CHARS,
@@ -166,7 +170,7 @@ def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
 def _check_retrieval(globs: tuple[str, ...]) -> None:
     are_short = all(1 <= len(glob) <= MAX_GLOB_CHARS and is_storable(glob) for glob in globs)
     if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
-        raise Invalid(
+        raise InvalidValue(
             "retrieval",
             "At most {most} patterns of repositories' names, of 1 to {most_chars} characters each.",
             most=MAX_RETRIEVAL_GLOBS,

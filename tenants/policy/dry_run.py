@@ -6,101 +6,113 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from caret.contracts.policy import PolicyLayer, TenantPolicy
-from caret.contracts.policy_override import restrict_all
+from caret.contracts.policy import PolicyOverride, TenantPolicy
+from caret.contracts.policy_override import apply_overrides
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.queries import idle_among
 from tenants.identity.members.queries import MemberRow, list_members
 from tenants.models import ApiKey
-from tenants.policy.access_explanation import Explanation, NamedLayer, Question, explain_question
-from tenants.policy.diff import Affected, Difference, difference_for
+from tenants.policy.access_explanation import (
+    AccessExplanation,
+    AccessQuery,
+    NamedOverride,
+    explain_access,
+)
+from tenants.policy.diff import AffectedMember, PolicyDiff, diff_policies
 from tenants.policy.document import read_policy
-from tenants.policy.effective_policy import Effective, decide
+from tenants.policy.effective_policy import EffectivePolicy, resolve_policy
 from tenants.policy.overrides.document import read_layer
 from tenants.policy.overrides.queries import (
-    LayerInForce,
-    Layers,
-    Subject,
+    OverrideInForce,
+    OverrideSubject,
+    PolicyOverrides,
     SubjectKind,
     find_name,
-    read_layers,
+    read_overrides,
 )
-from tenants.policy.queries import find_policy, find_rules
+from tenants.policy.queries import find_policy, find_policy_document
 from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    difference: Difference
+class DryRun:
+    difference: PolicyDiff
     shows_members: bool  # whether who asks may see who they are
     keys_beyond_lifetime: int  # in force, good for longer than a new text would be; they stay so
     keys_to_be_revoked: int  # as idle, within the hour
 
 
-def preview_policy(*, actor: Actor, document: object, now: datetime) -> Preview:
+def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
     """What a new policy would change. Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_POLICY)
     after = read_policy(document)
-    with tenant(actor.tenant_id):
-        before = find_rules(tenant_id=actor.tenant_id)
-        layers = read_layers(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        before = find_policy_document(tenant_id=actor.tenant_id)
+        layers = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
         beyond = _num_beyond(actor, after, now)
         idle = _num_idle(actor, after, now)
     affected = (
-        Affected(
+        AffectedMember(
             each.email, layers.narrow(before, each.user_id), layers.narrow(after, each.user_id)
         )
         for each in members
     )
-    return Preview(difference_for(affected), _sees_members(actor), beyond, idle)
+    return DryRun(diff_policies(affected), _sees_members(actor), beyond, idle)
 
 
-def preview_layer(*, actor: Actor, subject: Subject, document: object) -> Preview:
+def preview_layer(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
     """What saying this of a team or a user would change. Raises Forbidden, Invalid, NotFound."""
     actor.require(Permission.WRITE_POLICY)
     said = read_layer(document)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         find_name(tenant_id=actor.tenant_id, subject=subject)
-        policy = find_rules(tenant_id=actor.tenant_id)
-        layers = read_layers(tenant_id=actor.tenant_id)
+        policy = find_policy_document(tenant_id=actor.tenant_id)
+        layers = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
     affected = (_with_layer(each, policy, layers, (subject, said)) for each in members)
-    return Preview(difference_for(affected), _sees_members(actor), 0, 0)
+    return DryRun(diff_policies(affected), _sees_members(actor), 0, 0)
 
 
-def explain_for(*, actor: Actor, email: str | None, question: Question) -> Explanation:
+def explain_access_for(
+    *, actor: Actor, email: str | None, question: AccessQuery
+) -> AccessExplanation:
     """Of the actor himself (None), or of a member for who may read layers. Raises Forbidden,
     Invalid."""
     actor.require(Permission.READ_POLICY)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
             actor.require(Permission.READ_LAYERS)
         held = find_policy(tenant_id=actor.tenant_id)
-        found = [] if user_id is None else read_layers(tenant_id=actor.tenant_id).for_user(user_id)
-    return explain_question(held.policy, named_layers(found), question, held.version)
+        found = (
+            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
+        )
+    return explain_access(held.policy, named_layers(found), question, held.version)
 
 
-def effective_for(*, actor: Actor, email: str | None) -> Effective:
+def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
     """What holds for the actor himself (None), or for a member, and which layer says so. Raises
     Forbidden, Invalid."""
     actor.require(Permission.READ_POLICY)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
             actor.require(Permission.READ_LAYERS)
         held = find_policy(tenant_id=actor.tenant_id)
-        found = [] if user_id is None else read_layers(tenant_id=actor.tenant_id).for_user(user_id)
-    return decide(held.policy, named_layers(found))
+        found = (
+            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
+        )
+    return resolve_policy(held.policy, named_layers(found))
 
 
-def named_layers(found: Iterable[LayerInForce]) -> list[NamedLayer]:
+def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
     return [
-        NamedLayer(f"{each.subject.kind}:{each.name}", each.layer, each.version) for each in found
+        NamedOverride(f"{each.subject.kind}:{each.name}", each.layer, each.version)
+        for each in found
     ]
 
 
@@ -111,23 +123,26 @@ def _member(actor: Actor, email: str) -> MemberRow:
     if not found or found[0].user_id != actor.user_id:
         actor.require(Permission.READ_LAYERS)
     if not found:
-        raise Invalid("user_email", "This is no member of the tenant.")
+        raise InvalidValue("user_email", "This is no member of the tenant.")
     return found[0]
 
 
 def _with_layer(
-    member: MemberRow, policy: TenantPolicy, layers: Layers, said: tuple[Subject, PolicyLayer]
-) -> Affected:
+    member: MemberRow,
+    policy: TenantPolicy,
+    layers: PolicyOverrides,
+    said: tuple[OverrideSubject, PolicyOverride],
+) -> AffectedMember:
     subject, layer = said
     before = layers.narrow(policy, member.user_id)
     if not _is_about(subject, member.user_id, layers):
-        return Affected(member.email, before, before)
+        return AffectedMember(member.email, before, before)
     own = layers.for_user(member.user_id)
     others = (each.layer for each in own if each.subject != subject)
-    return Affected(member.email, before, restrict_all(policy, (*others, layer)))
+    return AffectedMember(member.email, before, apply_overrides(policy, (*others, layer)))
 
 
-def _is_about(subject: Subject, user_id: UserId, layers: Layers) -> bool:
+def _is_about(subject: OverrideSubject, user_id: UserId, layers: PolicyOverrides) -> bool:
     if subject.kind is SubjectKind.TEAM:
         return subject.id in layers.teams_of.get(user_id, ())
     return str(subject.id) == user_id

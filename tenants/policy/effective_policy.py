@@ -3,39 +3,43 @@
 from dataclasses import dataclass
 
 from caret.contracts.policy import TenantPolicy
-from caret.contracts.policy_override import restrict, restrict_all
-from tenants.policy.access_explanation import NamedLayer
+from caret.contracts.policy_override import apply_override, apply_overrides
+from tenants.policy.access_explanation import NamedOverride
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectivePolicy:
     policy: TenantPolicy
-    decided_by: dict[str, list[NamedLayer]]  # field of the policy -> layers; absent: the tenant's
-    layers: list[NamedLayer]  # of his teams and his own
+    decided_by: dict[
+        str, list[NamedOverride]
+    ]  # field of the policy -> layers; absent: the tenant's
+    layers: list[NamedOverride]  # of his teams and his own
 
 
-def decide(policy: TenantPolicy, layers: list[NamedLayer]) -> Effective:
-    narrowed = restrict_all(policy, (each.layer for each in layers))
+def resolve_policy(policy: TenantPolicy, layers: list[NamedOverride]) -> EffectivePolicy:
+    narrowed = apply_overrides(policy, (each.layer for each in layers))
     changed = [
         name
         for name in policy.__struct_fields__
         if getattr(policy, name) != getattr(narrowed, name)
     ]
     decided_by = {name: _deciding(name, policy, layers) for name in changed}
-    return Effective(narrowed, decided_by, layers)
+    return EffectivePolicy(narrowed, decided_by, layers)
 
 
-def _deciding(name: str, policy: TenantPolicy, layers: list[NamedLayer]) -> list[NamedLayer]:
+def _deciding(name: str, policy: TenantPolicy, layers: list[NamedOverride]) -> list[NamedOverride]:
     """Those without which another value would hold; where several say the same, all that say
     something."""
-    value = getattr(restrict_all(policy, (each.layer for each in layers)), name)
+    value = getattr(apply_overrides(policy, (each.layer for each in layers)), name)
     needed = [each for each in layers if getattr(_without(policy, layers, each), name) != value]
     return needed or [
         each
         for each in layers
-        if getattr(restrict(policy, each.layer), name) != getattr(policy, name)
+        if getattr(apply_override(policy, each.layer), name) != getattr(policy, name)
     ]
 
 
-def _without(policy: TenantPolicy, layers: list[NamedLayer], left_out: NamedLayer) -> TenantPolicy:
-    return restrict_all(policy, (each.layer for each in layers if each is not left_out))
+def _without(
+    policy: TenantPolicy, layers: list[NamedOverride], left_out: NamedOverride
+) -> TenantPolicy:
+    return apply_overrides(policy, (each.layer for each in layers if each is not left_out))

@@ -4,17 +4,17 @@ from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid, Outdated
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS, read_reason
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import PolicyVersion, Tenant
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_policy
-from tenants.privacy.consent_lifecycle import note_allowance
-from tenants.privacy.retrieval_index.erasure import keep_allowed
-from tenants.security.audit.operations import Facts, record_change
+from tenants.privacy.consent_lifecycle import record_tenant_consent
+from tenants.privacy.retrieval_index.erasure import erase_disallowed
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 
@@ -30,16 +30,16 @@ def set_policy(
     actor.require(Permission.WRITE_POLICY)
     policy = read_policy(document)
     reason = require_reason(reason)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that two changes at once are two versions one after the other.
-        tenant_changed(tenant_id=actor.tenant_id)
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = find_policy(tenant_id=actor.tenant_id)
         if replaces not in (None, held.version):
-            raise Outdated(held=held.version, replaced=replaces)
-        add_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
+            raise VersionConflict(held=held.version, replaced=replaces)
+        insert_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
         status = TenantStatus(Tenant.objects.get(id=actor.tenant_id).status)
-        keep_allowed(tenant_id=actor.tenant_id, policy=policy, status=status)
-        note_allowance(
+        erase_disallowed(tenant_id=actor.tenant_id, policy=policy, status=status)
+        record_tenant_consent(
             actor=actor,
             change=(held.policy.telemetry, policy.telemetry),
             policy_version=held.version + 1,
@@ -56,7 +56,7 @@ def set_policy(
         return find_policy(tenant_id=actor.tenant_id)
 
 
-def add_version(
+def insert_version(
     *, actor: Actor, policy: TenantPolicy, version: int, reason: str, now: datetime
 ) -> None:
     """The row alone: for set_policy, and for a new tenant's first policy."""
@@ -73,11 +73,11 @@ def add_version(
 
 def require_reason(text: str) -> str:
     """Raises Invalid."""
-    reason = read_reason(text)
+    reason = parse_reason(text)
     if not reason:
-        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     return reason
 
 
-def _facts(policy: TenantPolicy) -> Facts:
+def _facts(policy: TenantPolicy) -> ChangeFields:
     return {"policy": write_policy(policy)}

@@ -9,14 +9,14 @@ from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, mapped, page_of, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, map_page, read_cursor
 from tenants.base.permissions import Permission
 from tenants.models import PolicyVersion
 from tenants.policy.document import read_policy
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import email_of, erased_among
+from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
 _MAX_VERSION: Final = 2**31  # of Postgres' integer: a cursor may say more
 _NO_VERSION: Final = gettext_noop("There is no such version.")
@@ -43,7 +43,7 @@ def find_version(*, actor: Actor, version: int) -> PolicyInForce:
     actor.require(Permission.READ_POLICY)
     if version >= _MAX_VERSION:
         raise NotFound(_NO_VERSION)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = (
             PolicyVersion.objects.filter(tenant_id=actor.tenant_id, version=version)
             .select_related("author")
@@ -52,12 +52,12 @@ def find_version(*, actor: Actor, version: int) -> PolicyInForce:
         )
         if row is None:
             raise NotFound(_NO_VERSION)
-        return _version(row, erased_among(actor.tenant_id, [row.author_id]))
+        return _version(row, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
 def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
     """For the platform itself: asks no role. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         row = (
             PolicyVersion.objects.filter(tenant_id=tenant_id)
             .select_related("author")
@@ -66,13 +66,13 @@ def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
         )
         if row is None:
             raise NotFound("The tenant has no policy.")
-        return _version(row, erased_among(tenant_id, [row.author_id]))
+        return _version(row, find_erased_users(tenant_id, [row.author_id]))
 
 
-def find_rules(*, tenant_id: TenantId) -> TenantPolicy:
+def find_policy_document(*, tenant_id: TenantId) -> TenantPolicy:
     """What is in force, without who said so. For the platform itself. Raises NotFound. One
     query."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
         document = rows.values_list("document", flat=True).first()
     if document is None:
@@ -84,26 +84,26 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
     """Newest first: what was in force, who said so and why. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_POLICY)
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id).select_related("author")
         if after is not None:
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         found = list(rows.order_by("-version")[: limit + 1])
-        erased = erased_among(actor.tenant_id, [row.author_id for row in found])
-    page = page_of(found, limit=limit, place=_place)
-    return mapped(page, lambda row: _version(row, erased))
+        erased = find_erased_users(actor.tenant_id, [row.author_id for row in found])
+    page = build_page(found, limit=limit, place=_place)
+    return map_page(page, lambda row: _version(row, erased))
 
 
-def _place(row: PolicyVersion) -> Place:
+def _place(row: PolicyVersion) -> PagePosition:
     """A version's place is its number; no two have the same."""
-    return Place(row.created_at, UUID(int=row.version))
+    return PagePosition(row.created_at, UUID(int=row.version))
 
 
 def _version(row: PolicyVersion, erased: frozenset[UUID]) -> PolicyInForce:
     return PolicyInForce(
         version=row.version,
         policy=read_policy(row.document),
-        author_email=email_of(row.author, erased),
+        author_email=visible_email(row.author, erased),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

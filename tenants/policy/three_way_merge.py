@@ -8,16 +8,16 @@ from caret.contracts.policy import TenantPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     policy: TenantPolicy
     both_changed: list[str]  # fields to which they have given different values: the second's are in
 
 
-def merge(*, seen: TenantPolicy, wanted: TenantPolicy, held: TenantPolicy) -> Merged:
+def merge_policies(*, seen: TenantPolicy, wanted: TenantPolicy, held: TenantPolicy) -> MergeResult:
     """`wanted` was made from `seen`; meanwhile `held` is in force."""
     mine, theirs = changed_fields(seen, wanted), changed_fields(seen, held)
     both = [name for name in mine if name in theirs and name in changed_fields(wanted, held)]
-    return Merged(
+    return MergeResult(
         msgspec.structs.replace(held, **{name: getattr(wanted, name) for name in mine}), both
     )
 

@@ -20,15 +20,15 @@ from typing import Final
 
 from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
-from caret.foundation.garbage_collection import collector_replaced
+from caret.foundation.garbage_collection import install_gc_scheduler
 from caret.local.engine import DEMO_MODEL
-from inference.completion.incoming_request import DraftFile
-from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.incoming_request import ContextFile
+from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import Tokens, load_tokens
+from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
 from tests.benchmarks.installation import new_tenant
 from tests.benchmarks.results import Report, percentile, spread
 
@@ -50,11 +50,11 @@ class Keystrokes:
         start = self._random.randrange(len(lines) - NUM_LINES)
         self._lines = lines[start : start + NUM_LINES]
         paths = self._random.sample(sorted(texts), NUM_NEIGHBOURS)
-        self._files = tuple(DraftFile(path, texts[path], 0.0) for path in paths)
+        self._files = tuple(ContextFile(path, texts[path], 0.0) for path in paths)
         snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
 
-    def typed(self) -> Iterator[Admitted]:
+    def typed(self) -> Iterator[AdmittedRequest]:
         """A line, character by character."""
         cursor = self._random.randrange(NUM_LINES)
         before, after = ("\n".join(part) for part in (self._lines[:cursor], self._lines[cursor:]))
@@ -72,7 +72,7 @@ class Keystrokes:
         )
         for end in range(1, len(_TYPED)):
             typed = replace(request, prefix=f"{before}\n{_TYPED[:end]}")
-            yield Admitted(self._principal, typed, pool="", variant=NO_VARIANT)
+            yield AdmittedRequest(self._principal, typed, pool="", variant=NO_VARIANT)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,12 +80,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--keystrokes", type=int, default=500, help="warm ones")
     parser.add_argument("--files", type=int, default=100, help="cold ones")
     options = parser.parse_args(arguments)
-    with collector_replaced():
+    with install_gc_scheduler():
         return _measure(options)
 
 
 def _measure(options: argparse.Namespace) -> int:
-    tokens = load_tokens(str(DEMO_MODEL))
+    tokens = load_tokenizer(str(DEMO_MODEL))
     _times(_writer(tokens), Keystrokes(0))  # grammars are loaded, once in a process
     report = Report("assembly")
     cold = [
@@ -103,13 +103,13 @@ def _measure(options: argparse.Namespace) -> int:
     return report.exit_status
 
 
-def _writer(tokens: Tokens) -> PromptWriter:
+def _writer(tokens: Tokenizer) -> PromptWriter:
     return PromptWriter(
         tokens,
         model="demo",
         max_context_tokens=4_608,
         clock=SystemClock(),
-        style=Style(heals_words=False),
+        style=PromptOptions(heals_words=False),
     )
 
 

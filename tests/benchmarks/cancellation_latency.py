@@ -31,7 +31,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.engine_proxy import Relay, StreamEnd
@@ -113,7 +113,7 @@ class Bench:
         waited = sum(waited_s(pid) for pid in pids if pid is not None)
         return Moment(time.perf_counter(), waited)
 
-    async def by_frame(self, stream: Stream, prefix: str) -> Moment | None:
+    async def by_frame(self, stream: CompletionStream, prefix: str) -> Moment | None:
         if not await self._begin(stream, prefix):
             return None
         began = self._now()
@@ -144,7 +144,7 @@ class Bench:
             response.close()
         return began
 
-    async def _begin(self, stream: Stream, prefix: str) -> bool:
+    async def _begin(self, stream: CompletionStream, prefix: str) -> bool:
         """Whether there was a first text, after which it pauses."""
         self.num_ids += 1
         frame: dict[str, Any] = {"id": str(self.num_ids), "mode": _MODE, "max_tokens": _MAX_TOKENS}

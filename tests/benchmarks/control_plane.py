@@ -13,7 +13,7 @@ import psycopg
 from caret.local.caret_services import beat_part, manage, run_to_end, worker_part
 from caret.local.postgres import EmbeddedPostgres
 from caret.local.process_tag import environment_with
-from caret.local.service import Part, await_ready
+from caret.local.service import Service, await_ready
 from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import Home, own_home, started
 from tests.benchmarks.results import say
@@ -22,8 +22,8 @@ from tests.benchmarks.results import say
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
     home: Home
-    postgres: Part
-    valkey: Part
+    postgres: Service
+    valkey: Service
 
     @property
     def redis_url(self) -> str:
@@ -68,8 +68,8 @@ class ControlPlane:
 
 @dataclass(slots=True)
 class Workers:
-    worker: Part
-    beat: Part
+    worker: Service
+    beat: Service
     num_revived: int = 0
 
     def revive(self) -> None:
@@ -98,7 +98,7 @@ def control_plane() -> Iterator[ControlPlane]:
             yield plane
 
 
-def kill_and_start(part: Part) -> None:
+def kill_and_start(part: Service) -> None:
     """As by `kill -9`: no goodbye, and whoever is asked for is there again when this returns."""
     part.child.kill()
     part.launch()

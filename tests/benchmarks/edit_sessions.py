@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from inference.completion.incoming_request import DraftFile
+from inference.completion.incoming_request import ContextFile
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _NUM_FILES: Final = 6
@@ -59,7 +59,7 @@ class Change:
 class Session:
     path: str
     text: str
-    files: tuple[DraftFile, ...]
+    files: tuple[ContextFile, ...]
     repository: str
     changes: tuple[Change, ...]
 
@@ -69,7 +69,7 @@ def recorded(file: Path) -> list[Session]:
     for line in file.read_text().splitlines():
         entry = json.loads(line)
         if "path" in entry:
-            files = tuple(DraftFile(f["path"], f["text"], 0.0) for f in entry.get("files", ()))
+            files = tuple(ContextFile(f["path"], f["text"], 0.0) for f in entry.get("files", ()))
             repository = entry.get("repository", "")
             sessions.append(Session(entry["path"], entry["text"], files, repository, ()))
         else:
@@ -101,7 +101,7 @@ def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
     names = _git("ls-tree", "--name-only", commit, f"{folder}/" if folder else ".").splitlines()
     others = [name for name in names if name.endswith(".py") and name != path]
     chosen = rng.sample(others, min(_NUM_FILES, len(others)))
-    files = tuple(DraftFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen)
+    files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen)
     return Session(path, before, files, "caret/caret", tuple(typed(before, after, rng)))
 
 
@@ -115,7 +115,7 @@ def _from_library(rng: random.Random) -> Session:
     lines = after.splitlines(keepends=True)
     for start in sorted(rng.sample(range(5, len(lines) - 12), 4), reverse=True):
         del lines[start : start + rng.randint(2, 10)]
-    files = tuple(DraftFile(each.name, each.read_text(errors="replace"), 0.0) for each in others)
+    files = tuple(ContextFile(each.name, each.read_text(errors="replace"), 0.0) for each in others)
     before = "".join(lines)
     changes = tuple(typed(before, after, rng))
     return Session(path.name, before, files, "python/cpython", changes)

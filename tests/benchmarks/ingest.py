@@ -29,7 +29,7 @@ from caret.contracts.usage import (
     USAGE_FIELD,
     USAGE_STREAM,
     CompletionRecord,
-    Finish,
+    FinishReason,
     encode_records,
 )
 from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
@@ -196,7 +196,7 @@ def _record(tenant: str, number: int) -> CompletionRecord:
         tier=Tier.FAST,
         pool="fast",
         replica="10.0.0.1:8000",
-        finish=Finish.STOP,
+        finish=FinishReason.STOP,
         error_code="",
         prompt_tokens=1_900,
         cached_tokens=1_880,

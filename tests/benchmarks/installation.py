@@ -34,8 +34,8 @@ from caret.local.credentials import write_credentials
 from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_part
 from caret.local.paths import EmbeddedPaths
 from caret.local.pools_file import ReplicaEntry, render_pools, write_pools
-from caret.local.process_tag import environment_with, new_mark
-from caret.local.service import Part, ProgramPart, await_ready
+from caret.local.process_tag import environment_with, new_tag
+from caret.local.service import CommandService, Service, await_ready
 from caret.local.valkey import EmbeddedValkey
 from caret.local.watchdog import Watchdog
 from inference.pools.pool_config import read_catalog
@@ -95,7 +95,7 @@ def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
 def own_home() -> Iterator[Home]:
     """Whatever carries its mark ends with it, also when this process is killed."""
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))
-    mark = new_mark(paths.home)
+    mark = new_tag(paths.home)
     inherited = {name: text for name, text in os.environ.items() if name not in _FOREIGN}
     environment = inherited | environment_with(mark) | {"CARET_HOME": str(paths.home)}
     try:
@@ -144,7 +144,7 @@ def gateway_part(
     replicas: Sequence[ReplicaEntry],
     metrics_port: int = 0,
     additions_from: Sequence[str] = (),
-) -> ProgramPart:
+) -> CommandService:
     """Not yet launched; its catalogue of pools is written. Metrics port 0: it serves none."""
     model = engine_from_environment(0).model
     write_pools(
@@ -227,7 +227,7 @@ def new_credential(root_secret: bytes) -> tuple[Credential, str]:
 
 
 @contextmanager
-def started(part: Part) -> Iterator[None]:
+def started(part: Service) -> Iterator[None]:
     say(f"{part.name} starts")
     part.launch()
     await_ready(part)

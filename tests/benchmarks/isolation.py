@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from scipy.stats import ks_2samp
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.installation import Running, installation
 from tests.benchmarks.results import Report, median, rounded, say
@@ -45,7 +45,7 @@ class Answer:
 
 
 class Tenant:
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: CompletionStream) -> None:
         self._stream = stream
         self._num_asked = 0
 

@@ -33,7 +33,7 @@ from typing import Any, Final, cast
 
 import redis
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from caret.contracts.usage import (
     USAGE_FIELD,
     USAGE_STREAM,
@@ -229,7 +229,7 @@ async def _naively(running: Running, session: Session, replay: Replay) -> None:
 
 
 async def _read(
-    stream: Stream, texts: dict[str, str], ended: dict[str, asyncio.Future[bool]]
+    stream: CompletionStream, texts: dict[str, str], ended: dict[str, asyncio.Future[bool]]
 ) -> None:
     while True:
         frame = await stream.receive()

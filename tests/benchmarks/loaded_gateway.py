@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, TenantPolicy, Tier
+from caret.contracts.policy import Isolation, Mode, PolicyLimits, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.ids import TenantId
 from caret.local.caret_services import manage
@@ -55,7 +55,7 @@ def new_company(home: Home, *, num_developers: int) -> Company:
         content_exclusion={"*": ("**/secrets/**", "**/*.pem")},
         max_concurrent_completions=_MAX_COMPLETIONS,
         isolation=Isolation.SHARED,
-        limits=Limits(
+        limits=PolicyLimits(
             tenant=_ENDLESS,
             user=_ENDLESS,
             key=_ENDLESS,

@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from caret.foundation.clock import SystemClock
-from inference.completion.request_trace import Account
-from inference.recording.completion_metrics import Metrics
-from inference.recording.otel_spans import Traces
+from inference.completion.request_trace import RequestTrace
+from inference.recording.completion_metrics import CompletionMetrics
+from inference.recording.otel_spans import SpanRecorder
 from inference.recording.slow_log import SlowLog
 from tests.benchmarks.results import Report
 from tests.fakes.request_traces import make_ended
@@ -30,8 +30,8 @@ def main() -> int:
     account = make_ended(prompt_tokens=1_900, cached_tokens=1_800, generated_tokens=20)
     account.clock = SystemClock()
     for name, observer in (
-        ("metrics", Metrics()),
-        ("metrics_with_tenants", Metrics(num_tenants=20)),
+        ("metrics", CompletionMetrics()),
+        ("metrics_with_tenants", CompletionMetrics(num_tenants=20)),
         ("slow", SlowLog(SystemClock())),
         ("traces_not_sampled", _traces(0.0)),
     ):
@@ -41,16 +41,16 @@ def main() -> int:
     return report.exit_status
 
 
-def _traces(share: float) -> Traces:
-    return Traces(ParentBased(TraceIdRatioBased(share)), Resource({}), SpanProcessor())
+def _traces(share: float) -> SpanRecorder:
+    return SpanRecorder(ParentBased(TraceIdRatioBased(share)), Resource({}), SpanProcessor())
 
 
-def _cost_us(ended: Callable[[Account], None], account: Account) -> float:
+def _cost_us(ended: Callable[[RequestTrace], None], account: RequestTrace) -> float:
     """The best of several rounds: what disturbs the machine is not the observer's."""
     return min(_round_us(ended, account) for _ in range(_NUM_ROUNDS))
 
 
-def _round_us(ended: Callable[[Account], None], account: Account) -> float:
+def _round_us(ended: Callable[[RequestTrace], None], account: RequestTrace) -> float:
     began_s = time.process_time()
     for _ in range(_NUM_REQUESTS):
         ended(account)

@@ -33,7 +33,7 @@ from typing import Final
 
 import uvloop
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from tests.benchmarks.competitors import LITELLM, VLLM_ROUTER, NotMeasured, Rival, rival_running
 from tests.benchmarks.cpu_wakeup import tell_bursts
 from tests.benchmarks.installation import Home, own_home
@@ -247,7 +247,7 @@ def _tell(contender: Contender, seen: Seen, report: Report) -> None:
     name = contender.name
     about = {"rate": contender.rate, "num": seen.num, "num_withheld": seen.num_withheld}
     # The engine says the same in any file: where that is no Python, withholding it is the service.
-    num_failed = seen.failures.total() - seen.failures[Finish.FILTERED]
+    num_failed = seen.failures.total() - seen.failures[FinishReason.FILTERED]
     if name in _TARGETS:
         report.judged(
             f"{name}.failed",

@@ -15,9 +15,9 @@ from django.test.utils import (
 from django.utils import timezone
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.identity.members.operations import join
+from tenants.identity.members.operations import insert_membership
 from tenants.models import User
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 from tests.benchmarks.synthetic_usage import NUM_USERS
@@ -68,8 +68,8 @@ def _join(company: Company, number: int) -> None:
     user = User(id=user_id, email=f"{number}@{company.slug}.example", created_at=timezone.now())
     user.set_unusable_password()
     user.save(force_insert=True)
-    with tenant(company.tenant_id):
-        join(
+    with tenant_scope(company.tenant_id):
+        insert_membership(
             tenant_id=company.tenant_id,
             user_id=user_id,
             role=Role.DEVELOPER,

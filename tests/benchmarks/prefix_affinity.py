@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from caret.client.websocket_client import GatewayRefused, Stream, open_stream
+from caret.client.websocket_client import CompletionStream, GatewayRefused, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.installation import Running, own_gateway, own_home
 from tests.benchmarks.replicas import OwnReplica, own_replicas
@@ -100,12 +100,12 @@ class Typing:
 
 
 async def _round(
-    typing: Typing, number: int, workers: Sequence[Sequence[Stream]], tally: Tally
+    typing: Typing, number: int, workers: Sequence[Sequence[CompletionStream]], tally: Tally
 ) -> None:
     """Every user once, in any order; a worker has a connection to each gateway, and takes any."""
     users = random.sample(range(NUM_USERS), NUM_USERS)
 
-    async def work(streams: Sequence[Stream]) -> None:
+    async def work(streams: Sequence[CompletionStream]) -> None:
         while users:
             frame = typing.frame(users.pop(), number)
             began_s = time.monotonic()
@@ -115,7 +115,7 @@ async def _round(
     await asyncio.gather(*(work(streams) for streams in workers))
 
 
-async def _end(stream: Stream, frame: dict[str, Any]) -> dict[str, Any]:
+async def _end(stream: CompletionStream, frame: dict[str, Any]) -> dict[str, Any]:
     try:
         answers = [answer async for answer in stream.complete(frame)]
     except GatewayRefused as refused:
@@ -125,7 +125,7 @@ async def _end(stream: Stream, frame: dict[str, Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _workers(gateways: Sequence[Running]) -> AsyncIterator[list[list[Stream]]]:
+async def _workers(gateways: Sequence[Running]) -> AsyncIterator[list[list[CompletionStream]]]:
     async with AsyncExitStack() as stack:
         yield [
             [

@@ -29,16 +29,16 @@ from typing import Any, Final
 
 import aiohttp
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
-from caret.local.engine import MAX_CONTEXT_TOKENS, Model, engine_from_environment
-from inference.completion.request import Admitted, CompletionRequest, Principal
+from caret.local.engine import MAX_CONTEXT_TOKENS, LocalModel, engine_from_environment
+from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import load_tokens
+from inference.context.tokenization.tokenizer import load_tokenizer
 from tests.benchmarks.edit_sessions import Change, Session, made, recorded, states
 from tests.benchmarks.installation import engine_of, new_tenant, own_gateway, own_home
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
@@ -80,10 +80,12 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class Engine:
     url: str
-    model: Model
+    model: LocalModel
     session: aiohttp.ClientSession
 
-    async def first_token(self, layout: Layout, admitted: Admitted) -> tuple[int, int, float]:
+    async def first_token(
+        self, layout: Layout, admitted: AdmittedRequest
+    ) -> tuple[int, int, float]:
         """Tokens of the prompt, of these cached, and milliseconds until there was one more."""
         token_ids = assemble(layout.writer, admitted).token_ids
         body = {
@@ -110,7 +112,7 @@ class Engine:
 class Gateway:
     """An editor's way of asking, and how it went."""
 
-    stream: Stream
+    stream: CompletionStream
     asked: list[Asked] = field(default_factory=list)  # of typing, where the engine told
     finishes: Counter[str] = field(default_factory=Counter)
     num_asked: int = 0
@@ -158,7 +160,7 @@ async def _measure(
     engine_url: str, way: tuple[str, str], options: argparse.Namespace, report: Report
 ) -> None:
     model = engine_from_environment(0).model
-    tokens = load_tokens(model.path)
+    tokens = load_tokenizer(model.path)
     layouts = [
         Layout(
             name,
@@ -167,7 +169,7 @@ async def _measure(
                 model=model.served_name,
                 max_context_tokens=MAX_CONTEXT_TOKENS,
                 clock=SystemClock(),
-                style=Style(layout=name, heals_words=model.heals_words),
+                style=PromptOptions(layout=name, heals_words=model.heals_words),
             ),
         )
         for name in LAYOUTS
@@ -245,8 +247,8 @@ def _frame(request: CompletionRequest) -> dict[str, Any]:
     }
 
 
-def _admitted(principal: Principal, request: CompletionRequest) -> Admitted:
-    return Admitted(principal, request, pool="", variant=NO_VARIANT)
+def _admitted(principal: Principal, request: CompletionRequest) -> AdmittedRequest:
+    return AdmittedRequest(principal, request, pool="", variant=NO_VARIANT)
 
 
 def _cached(event: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from caret.local.child_process import ChildSpec, dying_with_parent
 from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY
-from caret.local.service import ProgramPart
+from caret.local.service import CommandService
 from tests.benchmarks.installation import Home, started
 from tests.benchmarks.results import Report, say
 
@@ -69,7 +69,7 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
         environment=home.environment | program.environment,
         folder=REPOSITORY,
     )
-    part = ProgramPart(
+    part = CommandService(
         make_spec=lambda: spec,
         question=lambda: answers_ok(program.ready_url),
         name=program.name,

@@ -21,26 +21,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import SystemClock
 from caret.foundation.ids import CacheSalt
 from caret.foundation.parsing.grammars import Grammar
-from inference.completion.incoming_request import Arrival, Draft
-from inference.completion.request import Admitted, Principal
-from inference.completion.request_trace import Account
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
+from inference.completion.request import AdmittedRequest, Principal
+from inference.completion.request_trace import RequestTrace
 from inference.completion.variant import Variant
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import load_tokens
+from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.demo_model.corpus import standard_library
 from inference.demo_model.probes import parses
 from inference.filtering.build_public_code_index import write_index
 from inference.filtering.filter import filter
-from inference.filtering.public_code_index import IndexFile, Matcher
-from inference.filtering.syntax_check import Syntax, parser_of
+from inference.filtering.public_code_index import PublicCodeIndexFile, PublicCodeMatcher
+from inference.filtering.syntax_check import SyntaxChecker, make_parser
 from inference.gateway.receive import receive
-from inference.pools.engine import Chunk, EngineRequest, EngineStop
+from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 from inference.pools.pool_config import Pool, read_catalog
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
@@ -61,7 +61,7 @@ _BIG_LINES: Final = 5_000
 _MAX_SOUND_P99_MICROS: Final = 2_000.0
 
 
-Answered = tuple[list[Chunk], Admitted, Prompt]
+Answered = tuple[list[EngineChunk], AdmittedRequest, Prompt]
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Asked:
 
     question: Question
     pool: Pool
-    admitted: Admitted
+    admitted: AdmittedRequest
     prompt: Prompt
 
 
@@ -132,11 +132,11 @@ def _asked(pools_file: Path, questions: Sequence[Question]) -> list[Asked]:
     return asked
 
 
-async def _answers(asked: Sequence[Asked]) -> list[list[Chunk]]:
+async def _answers(asked: Sequence[Asked]) -> list[list[EngineChunk]]:
     seats = asyncio.Semaphore(_NUM_AT_ONCE)
     num_answered = 0
 
-    async def answer(each: Asked, engine: VllmEngine) -> list[Chunk]:
+    async def answer(each: Asked, engine: VllmEngine) -> list[EngineChunk]:
         nonlocal num_answered
         async with seats:
             chunks = await _ask(engine, each)
@@ -151,7 +151,7 @@ async def _answers(asked: Sequence[Asked]) -> list[list[Chunk]]:
 
 
 async def _judged(
-    asked: Sequence[Asked], answers: Sequence[list[Chunk]]
+    asked: Sequence[Asked], answers: Sequence[list[EngineChunk]]
 ) -> dict[tuple[str, str], Shown]:
     """By kind and way."""
     shown = {(kind, way): Shown() for kind in ("line", "block") for way in _WAYS}
@@ -164,7 +164,7 @@ async def _judged(
 
 def _writer(pool: Pool) -> PromptWriter:
     return PromptWriter(
-        load_tokens(pool.tokenizer),
+        load_tokenizer(pool.tokenizer),
         model=pool.model,
         max_context_tokens=pool.max_context_tokens,
         clock=SystemClock(),
@@ -172,9 +172,9 @@ def _writer(pool: Pool) -> PromptWriter:
     )
 
 
-def _admitted(question: Question, variant: str = "") -> Admitted:
+def _admitted(question: Question, variant: str = "") -> AdmittedRequest:
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
-    draft = Draft(
+    draft = UnvalidatedRequest(
         mode=question.mode,
         prefix=question.prefix,
         suffix=question.suffix,
@@ -182,8 +182,8 @@ def _admitted(question: Question, variant: str = "") -> Admitted:
         language="python",
         max_tokens=_MAX_TOKENS[question.kind],
     )
-    arrival = Arrival("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
-    return Admitted(
+    arrival = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
+    return AdmittedRequest(
         Principal(credential=snapshot.credentials[0], snapshot=snapshot),
         receive(arrival),
         pool="",
@@ -191,7 +191,7 @@ def _admitted(question: Question, variant: str = "") -> Admitted:
     )
 
 
-async def _ask(engine: VllmEngine, asked: Asked) -> list[Chunk]:
+async def _ask(engine: VllmEngine, asked: Asked) -> list[EngineChunk]:
     """All that the engine writes, as it was cut into chunks; a single line ends with its line."""
     prompt = asked.prompt
     request = EngineRequest(
@@ -216,12 +216,14 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
         return
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
-    account = Account(
-        arrival=Arrival("benchmark", None, None, Draft(mode=question.mode, prefix=""), 0.0, 0),
+    account = RequestTrace(
+        arrival=IncomingRequest(
+            "benchmark", None, None, UnvalidatedRequest(mode=question.mode, prefix=""), 0.0, 0
+        ),
         clock=clock,
     )
     said = _Replay(chunks)
-    subject = Admitted(admitted.principal, admitted.request, pool="", variant=variant)
+    subject = AdmittedRequest(admitted.principal, admitted.request, pool="", variant=variant)
     texts: list[str] = []
     began_ns = time.thread_time_ns()
     first_chunk: int | None = None
@@ -231,15 +233,15 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
             texts.append(text)
     shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
     shown.first_chunks.append(first_chunk)
-    _count(shown, question, "" if account.ending is Finish.FILTERED else "".join(texts))
+    _count(shown, question, "" if account.ending is FinishReason.FILTERED else "".join(texts))
 
 
 class _Replay:
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[EngineChunk]) -> None:
         self._chunks = chunks
         self.num_said = 0
 
-    async def say(self) -> AsyncIterator[Chunk]:
+    async def say(self) -> AsyncIterator[EngineChunk]:
         for chunk in self._chunks:
             self.num_said += 1
             yield chunk
@@ -300,10 +302,10 @@ async def _measure_answers(report: Report, asked: Sequence[Question]) -> None:
         )
 
 
-def _in_chunks(text: str) -> list[Chunk]:
+def _in_chunks(text: str) -> list[EngineChunk]:
     parts = [text[place : place + _CHUNK_CHARS] for place in range(0, len(text), _CHUNK_CHARS)]
-    ended = Chunk("", len(parts), EngineStop.STOP)
-    return [*(Chunk(part, number, None) for number, part in enumerate(parts, 1)), ended]
+    ended = EngineChunk("", len(parts), EngineStop.STOP)
+    return [*(EngineChunk(part, number, None) for number, part in enumerate(parts, 1)), ended]
 
 
 def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
@@ -334,7 +336,9 @@ def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
     """The least of a few rounds: what disturbs the machine is not the parser's."""
     took, is_sound = [], False
     for _ in range(_NUM_ROUNDS):
-        syntax = Syntax(Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix=prefix, suffix=suffix)
+        syntax = SyntaxChecker(
+            Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix=suffix
+        )
         began_ns = time.thread_time_ns()
         is_sound = syntax.is_sound(text)
         took.append((time.thread_time_ns() - began_ns) / 1_000)
@@ -350,12 +354,12 @@ def _measure_public_code(report: Report, asked: Sequence[Question]) -> None:
         began_s = time.process_time()
         write_index(standard_library() / "email", Path(folder, "index"))
         report.figure("public_code.index", time.process_time() - began_s, "s", of="stdlib email")
-        index = IndexFile(Path(folder, "index"))
+        index = PublicCodeIndexFile(Path(folder, "index"))
         micros = []
         for question in blocks:
             text = (question.answer * 250)[:250]
             began_ns = time.thread_time_ns()
-            Matcher(index, prefix=question.prefix).is_public(text)
+            PublicCodeMatcher(index, prefix=question.prefix).is_public(text)
             micros.append((time.thread_time_ns() - began_ns) / 1_000)
     p50, p99 = percentile(micros, 50), percentile(micros, 99)
     report.figure("public_code.cpu", p50, "us", p99=p99, n=len(micros))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from caret.local.engine import engine_from_environment, engine_part
 from caret.local.engine_args import check_arguments
 from caret.local.pools_file import ReplicaEntry
-from caret.local.service import Part, await_ready
+from caret.local.service import Service, await_ready
 from tests.benchmarks.installation import own_home
 from tests.benchmarks.results import say
 from tests.stack.ports import free_port
@@ -20,7 +20,7 @@ class OwnReplica:
     url: str
     name: str  # host:port
     entry: ReplicaEntry  # of the catalogue
-    part: Part
+    part: Service
 
     def restart(self) -> None:
         self.part.launch()

@@ -62,16 +62,18 @@ def _roll_up(report: Report, tenants: Sequence[str], rows: int) -> None:
 
 
 def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
-    from tenants.usage.reports.queries import GroupBy, Kind
+    from tenants.usage.reports.queries import GroupBy, ReportKind
 
     for group_by in (None, *GroupBy):
-        took_s = max(_timed(_asking(tenant, Kind.USAGE, group_by)) for tenant in islice(tenants, 5))
+        took_s = max(
+            _timed(_asking(tenant, ReportKind.USAGE, group_by)) for tenant in islice(tenants, 5)
+        )
         name = f"month.{group_by or 'total'}"
         report.target(name, took_s, "s", at_most=MAX_REPORT_S, rows=rows, tenants=len(tenants))
 
 
 def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> None:
-    from tenants.usage.reports.queries import GroupBy, Kind
+    from tenants.usage.reports.queries import GroupBy, ReportKind
     from tenants.usage.requests.queries import recent_usage
 
     def recent(tenant: str) -> Callable[[], object]:
@@ -79,9 +81,9 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> Non
 
     kinds: dict[str, Callable[[str], Callable[[], object]]] = {
         "recent": recent,
-        "by_day": lambda tenant: _asking(tenant, Kind.USAGE, GroupBy.DAY),
-        "by_language": lambda tenant: _asking(tenant, Kind.USAGE, GroupBy.LANGUAGE),
-        "quality": lambda tenant: _asking(tenant, Kind.QUALITY, None),
+        "by_day": lambda tenant: _asking(tenant, ReportKind.USAGE, GroupBy.DAY),
+        "by_language": lambda tenant: _asking(tenant, ReportKind.USAGE, GroupBy.LANGUAGE),
+        "quality": lambda tenant: _asking(tenant, ReportKind.QUALITY, None),
         "overview": _overview,
         "slowest": _slowest,
     }
@@ -93,35 +95,35 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> Non
 
 def _overview(tenant: str) -> Callable[[], object]:
     from tenants.usage.reports.overview import overview
-    from tenants.usage.reports.queries import Asked
+    from tenants.usage.reports.queries import ReportQuery
 
-    asked = Asked(START.date(), END.date())
+    asked = ReportQuery(START.date(), END.date())
     return lambda: overview(actor=_actor(tenant), asked=asked, now=NOW)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
-    from tenants.usage.requests.list_queries import Order, Wanted, page_of_requests
+    from tenants.usage.requests.list_queries import RequestFilter, RequestSort, page_of_requests
 
-    wanted = Wanted(START, END, order=Order.SLOW)
+    wanted = RequestFilter(START, END, order=RequestSort.SLOW)
     return lambda: page_of_requests(
         actor=_actor(tenant), wanted=wanted, limit=50, cursor=None, now=NOW
     )
 
 
 def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
-    from tenants.usage.reports.queries import Asked, GroupBy, Kind, report
+    from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, report
 
-    assert isinstance(kind, Kind)
+    assert isinstance(kind, ReportKind)
     assert group_by is None or isinstance(group_by, GroupBy)
-    asked = Asked(START.date(), END.date(), group_by)
+    asked = ReportQuery(START.date(), END.date(), group_by)
     return lambda: report(actor=_actor(tenant), kind=kind, asked=asked)
 
 
 def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet
     from caret.foundation.ids import TenantId
-    from tenants.security.authorization.actor import platform_actor
+    from tenants.security.authorization.actor import system_actor
 
-    return platform_actor(TenantId(tenant))
+    return system_actor(TenantId(tenant))
 
 
 def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -> None:

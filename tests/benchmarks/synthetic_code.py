@@ -9,13 +9,13 @@ from typing import Final
 
 from caret.contracts.policy import Tier
 from caret.foundation.clock import SystemClock
-from inference.completion.incoming_request import Arrival, Draft
-from inference.completion.request import Admitted, Principal
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
+from inference.completion.request import AdmittedRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import load_tokens
+from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.gateway.receive import receive
 from inference.pools.pool_config import Pool
 from tests.benchmarks.installation import new_tenant
@@ -44,7 +44,7 @@ class CodeText:
         self.pool = pool
         self._random = random.Random(seed)
         self._lines = _lines_of_library()
-        tokens = load_tokens(pool.tokenizer)
+        tokens = load_tokenizer(pool.tokenizer)
         self._tokenizer = tokens._with_markers  # nobody else turns token ids into text
         self._writer = PromptWriter(
             tokens,
@@ -72,9 +72,9 @@ class CodeText:
 
     def _assembled(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
         prefix = "\n".join([*lines, _LAST_LINE])
-        draft = Draft(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
-        arrival = Arrival("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
-        admitted = Admitted(self._principal, receive(arrival), pool="", variant=NO_VARIANT)
+        draft = UnvalidatedRequest(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
+        arrival = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
+        admitted = AdmittedRequest(self._principal, receive(arrival), pool="", variant=NO_VARIANT)
         prompt = assemble(self._writer, admitted)
         text = self._tokenizer.decode(prompt.token_ids, skip_special_tokens=False)
         return Sample(prefix, prompt, text)

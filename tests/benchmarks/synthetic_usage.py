@@ -63,11 +63,11 @@ def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
 def roll_up_all(tenants: Sequence[str]) -> float:
     """The seconds that it took."""
     from caret.foundation.ids import TenantId
-    from tenants.usage.rollups.operations import mark_again, roll_up
+    from tenants.usage.rollups.operations import mark_period_dirty, roll_up
 
     say("All of it is rolled up")
     began_s = time.perf_counter()
     for tenant in tenants:
-        mark_again(tenant_id=TenantId(tenant), start=START, end=END)
+        mark_period_dirty(tenant_id=TenantId(tenant), start=START, end=END)
         roll_up(tenant_id=TenantId(tenant), arrived_until=END)
     return time.perf_counter() - began_s

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import aiohttp
 import msgspec
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from caret.foundation.ids import CacheSalt
 from inference.pools.engine import EngineRequest
 from inference.pools.pool_config import Pool
@@ -84,7 +84,7 @@ class Http:
 class WebSocket:
     name = "websocket"
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: CompletionStream) -> None:
         self._stream = stream
         self._num_asked = 0
 

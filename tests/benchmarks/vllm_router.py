@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.competitors import NotMeasured, router_running
 from tests.benchmarks.engine_metrics import num_running
@@ -56,7 +56,7 @@ def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
             yield made
 
 
-async def _ask(stream: Stream, **fields: Any) -> dict[str, Any]:
+async def _ask(stream: CompletionStream, **fields: Any) -> dict[str, Any]:
     frame = {"id": random.randbytes(6).hex(), "mode": "fim", "suffix": SUFFIX, **fields}
     answers = [answer async for answer in stream.complete(frame)]
     meta: dict[str, Any] = answers[-1]["meta"]

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from tests.benchmarks.installation import Running, installation
 from tests.benchmarks.results import Report, median, percentile, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX
@@ -57,7 +57,9 @@ class Samples:
     uncached_tokens: list[float] = field(default_factory=list)  # of the files not opened
 
 
-async def _first_token(stream: Stream, context: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+async def _first_token(
+    stream: CompletionStream, context: dict[str, Any]
+) -> tuple[float, dict[str, Any]]:
     """Milliseconds until the first answer, and the numbers of the completion."""
     frame = {"mode": "fim", "prefix": "value = ", "suffix": SUFFIX, "max_tokens": 1}
     frame |= {"id": f"{random.getrandbits(60):x}", "trigger": "manual", **context}
@@ -71,7 +73,7 @@ async def _first_token(stream: Stream, context: dict[str, Any]) -> tuple[float, 
     return first_ms, meta
 
 
-async def _gain(stream: Stream, files: Files, samples: Samples) -> None:
+async def _gain(stream: CompletionStream, files: Files, samples: Samples) -> None:
     opened, unopened = files.make(), files.make()
     await stream.send({"type": "open", "text": f"value = 1\n{SUFFIX}", **opened})
     await asyncio.sleep(_SETTLED_S)
@@ -82,7 +84,9 @@ async def _gain(stream: Stream, files: Files, samples: Samples) -> None:
             samples.uncached_tokens.append(meta["prompt_tokens"] - meta["cached_tokens"])
 
 
-async def _loss(stream: Stream, files: Files, cached: dict[str, Any], samples: Samples) -> None:
+async def _loss(
+    stream: CompletionStream, files: Files, cached: dict[str, Any], samples: Samples
+) -> None:
     for name in random.sample(["idle", "warming"], 2):
         if name == "warming":
             await stream.send({"type": "open", "text": f"value = 1\n{SUFFIX}", **files.make()})

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from console.layout.pending_form import KeptForm, keep_form
+from console.layout.pending_form import PendingForm, store_pending_form
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.compliance.audit_sinks.queries import list_sinks
-from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import list_builds
 from tenants.compliance.exports.rows import Period
 from tenants.identity.domains.operations import claim_domain
@@ -62,7 +62,7 @@ def layer(scene: Scene) -> str:
 def export(scene: Scene) -> str:
     found = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
-    wish = Wish("members", "csv", october)
+    wish = ExportRequest("members", "csv", october)
     build = (
         found[0] if found else request_export(actor=_owner(scene), wish=wish, now=timezone.now())
     )
@@ -152,8 +152,8 @@ def passkey(scene: Scene) -> str:
 
 
 def kept_form(scene: Scene) -> str:
-    form = KeptForm("/access/scim", {"token_name": ["Okta"]})
-    return f"/account/go-on/{keep_form(_owner(scene), form)}"
+    form = PendingForm("/access/scim", {"token_name": ["Okta"]})
+    return f"/account/go-on/{store_pending_form(_owner(scene), form)}"
 
 
 def saml(scene: Scene) -> str:

@@ -11,8 +11,8 @@ from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.http import HttpRequest
 
-from caret.foundation.postgres.tenant_scope import tenant
-from console.operator_admin.session import note_look
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.operator_admin.session import record_access_reason
 from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.models import AuditSink, User
@@ -47,7 +47,7 @@ class Scene:
 
     def clear(self) -> None:
         """Takes away what a worker would go on with."""
-        with tenant(self.company.tenant_id):
+        with tenant_scope(self.company.tenant_id):
             AuditSink.objects.all().delete()
         end_all(self.company)
 
@@ -86,7 +86,7 @@ class Scene:
         name, key = operators_session()
         request = HttpRequest()
         request.session = SessionStore.from_token(key)
-        note_look(request, self.company.tenant_id, "Ticket 4711")
+        record_access_reason(request, self.company.tenant_id, "Ticket 4711")
         request.session.save()
         return name, key
 

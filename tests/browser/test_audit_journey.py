@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
 from tests.browser.sessions import session_of
@@ -45,7 +45,7 @@ def check(page: Page) -> None:
 
 def tamper(services: Services, company: Company) -> int:
     """The number of the entry that says another thing now."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         sequence = AuditEntry.objects.get(action="key.created").sequence
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute(f"ALTER TABLE {TABLE} NO FORCE ROW LEVEL SECURITY")

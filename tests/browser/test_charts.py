@@ -8,7 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from tenants.base.permissions import Role
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.operations import rate_tenant
 from tests.browser.axe import serious
 from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs
@@ -195,7 +195,7 @@ def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
     company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
     now = timezone.now()
     billing.use(company, company.developer, now, generated_tokens=2_000_000)
-    rate(company.tenant_id, now=now + timedelta(minutes=1))
+    rate_tenant(company.tenant_id, now=now + timedelta(minutes=1))
     tab = tabs.open(session_of(company.people[Role.BILLING]))
     tab.goto("/billing")
     expect(tab.locator(".chart-live canvas")).to_have_count(1)

@@ -6,7 +6,7 @@ from typing import Final, Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from caret.capacity.inputs import Figures
+from caret.capacity.inputs import CapacityInputs
 from caret.capacity.plan import at_hit_rate
 from tests.browser.axe import serious
 from tests.browser.chromium import GUARDED
@@ -17,7 +17,7 @@ from tests.stack.console import console
 from tests.stack.services import Services
 
 PAGES: Final = ("", "pools", "pools/demo-fast/add", "slow", "capacity", "cost")
-_FIGURES: Final = Figures(requests_per_s=300, num_gpus=19)
+_FIGURES: Final = CapacityInputs(requests_per_s=300, num_gpus=19)
 _FLEET: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
 
 

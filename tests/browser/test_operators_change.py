@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import expect
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import AuditEntry, Tenant
 from tests.browser.axe import serious
 from tests.browser.tabs import PHONE, Look, Tabs
@@ -46,5 +46,5 @@ def test_what_is_changed_is_said_before_a_code_changes_it(
 
     expect(page).to_have_url(f"/operators/tenants/{company.tenant_id}?done=limits")
     assert Tenant.objects.get(id=company.tenant_id).max_concurrent_completions == 5
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert AuditEntry.objects.filter(action__contains="limits").count() == 1

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
-from tenants.identity.sso.operations import Described, set_saml_provider
+from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
 from tests.browser.chromium import GUARDED
 from tests.browser.tabs import tabs_of
 from tests.fakes.saml_provider import SamlProvider
@@ -67,7 +67,7 @@ def test_the_session_that_asked_is_signed_in(
 ) -> None:
     company, port = make_company("initech", {Role.OWNER: "olga"}), free_port()
     make_domain(company, f"{company.slug}.example", verified=True)
-    described = Described(idp.metadata(), None, fetch_metadata)
+    described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         set_saml_provider(actor=company.platform, described=described, now=timezone.now())
     idp.lets_in = company.people[Role.OWNER].email

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ApiKey, AuditEntry
 from tests.browser.sessions import let_time_pass, session_of
@@ -55,7 +55,7 @@ def test_who_reads_for_long_loses_nothing_of_what_he_wrote(
 
     expect(page.get_by_text("Laptop is revoked")).to_be_visible()
     assert still_in_force
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked", target=f"key:{lookup_id}")
     assert entry.reason == 'Found in "public" <code>'
 
@@ -79,5 +79,5 @@ def confirm(page: Page, password: str) -> None:
 
 
 def is_in_force(company: Company, lookup_id: str) -> bool:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return ApiKey.objects.get(lookup_id=lookup_id).revoked_at is None

@@ -41,11 +41,11 @@ class Asker:
         from django.utils import timezone
         from msgspec.structs import replace
 
-        from caret.contracts.policy import Limits, RateLimit
+        from caret.contracts.policy import PolicyLimits, RateLimit
         from tenants.policy.document import DEFAULT_POLICY, write_policy
         from tenants.policy.operations import set_policy
 
-        limits = Limits(tenant=RateLimit(per_minute=per_minute, burst=burst))
+        limits = PolicyLimits(tenant=RateLimit(per_minute=per_minute, burst=burst))
         document = write_policy(replace(DEFAULT_POLICY, limits=limits))
         actor, now = self.company.platform, timezone.now()
         set_policy(actor=actor, document=document, reason="chaos", now=now)

@@ -28,7 +28,7 @@ from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.pools_file import render_pools, write_pools
 from caret.local.process_tag import environment_with
-from caret.local.service import Part, ProgramPart, await_ready
+from caret.local.service import CommandService, Service, await_ready
 from tests.benchmarks.installation import Home, own_home
 from tests.benchmarks.results import say
 from tests.chaos.client_results import Notebook
@@ -51,7 +51,7 @@ class Placed:
     """A part on its host."""
 
     key: str  # as scenarios name it
-    part: Part
+    part: Service
     host: Host
 
     def launch(self) -> None:
@@ -122,7 +122,7 @@ class World:
         names = ("gateway-1", "gateway-2")
         return tuple(f"http://{self.hosts[name].address}:{GATEWAY_PORT}" for name in names)
 
-    def start(self, key: str, host: str, part: Part) -> Placed:
+    def start(self, key: str, host: str, part: Service) -> Placed:
         say(f"{key} starts")
         placed = self.parts[key] = Placed(key, part, self.hosts[host])
         placed.launch()
@@ -205,7 +205,7 @@ def _start_engines(made: World) -> None:
         made.start(name, name, _engine(made, name))
 
 
-def _engine(made: World, name: str) -> Part:
+def _engine(made: World, name: str) -> Service:
     host = made.hosts[name]
     address = ("--host", host.address, "--port", str(ENGINE_PORT))
     mood = made.mood_file(name)
@@ -219,7 +219,7 @@ def _engine(made: World, name: str) -> Part:
         environment=made.environment_on(name),
         folder=REPOSITORY,
     )
-    return ProgramPart(
+    return CommandService(
         make_spec=lambda: spec,
         question=lambda: answers_ok(f"http://{host.address}:{ENGINE_PORT}/health"),
         name=name,
@@ -243,7 +243,7 @@ def _start_gateways(made: World) -> None:
         made.start(name, name, _gateway(made, name))
 
 
-def _gateway(made: World, name: str) -> Part:
+def _gateway(made: World, name: str) -> Service:
     host = made.hosts[name]
     folder = EmbeddedPaths(made.home.paths.home / name)  # its journal and its log
     folder.logs.mkdir(parents=True)

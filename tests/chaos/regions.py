@@ -20,7 +20,7 @@ from caret.contracts.snapshot import HOME_HEARD
 from caret.local.caret_services import manage
 from caret.local.child_process import ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
-from caret.local.service import ProgramPart
+from caret.local.service import CommandService
 from tests.chaos.client_log import Note
 from tests.chaos.companies import new_asker
 from tests.chaos.environment import World
@@ -103,7 +103,7 @@ def scenarios() -> Iterator[Scenario]:
     yield CutLine("cut-between-regions", hold_s=_CUT_S, rate=_GUEST_RATE)
 
 
-def _relay(world: World) -> ProgramPart:
+def _relay(world: World) -> CommandService:
     spec = ChildSpec(
         name="relay",
         command=dying_with_parent(manage("relay")),
@@ -112,7 +112,7 @@ def _relay(world: World) -> ProgramPart:
         folder=REPOSITORY,
     )
     here = world.disks.far_valkey.redis_url.read_text().strip()
-    return ProgramPart(
+    return CommandService(
         make_spec=lambda: spec,
         question=lambda: _has_heard_home(here),
         name="Relay",

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import SigningKeys
-from tenants.security.audit.export_verification import Verified, verify_export
+from tenants.security.audit.export_verification import VerifiedExport, verify_export
 from tenants.security.audit.hash_chain import (
     DEFINITION,
     FORMAT,
@@ -16,9 +16,9 @@ from tenants.security.audit.hash_chain import (
     HEAD_PURPOSE,
     HEADER_PURPOSE,
     TRAILER_PURPOSE,
+    add_hash,
     head_document,
     timestamp,
-    with_hash,
 )
 
 KEYS = SigningKeys(bytes(range(32)), version=1)
@@ -36,20 +36,22 @@ class Export:
     def text(self) -> bytes:
         """With whatever the signatures must be for the header and the body to be signed."""
         header = self.keys.sign_document(self.header, purpose=HEADER_PURPOSE)
-        before = b"".join(canonical(line) + b"\n" for line in [header, *self.body])
+        before = b"".join(canonicalize(line) + b"\n" for line in [header, *self.body])
         trailer = {
             "kind": "trailer",
             "rows": self.header["rows"],
             "sha256": hashlib.sha256(before).hexdigest(),
         }
-        return before + canonical(self.keys.sign_document(trailer, purpose=TRAILER_PURPOSE)) + b"\n"
+        return (
+            before + canonicalize(self.keys.sign_document(trailer, purpose=TRAILER_PURPOSE)) + b"\n"
+        )
 
 
 def chain(count: int, *, tenant_id: str = TENANT_ID, first: str = "made") -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = []
     previous = GENESIS.hex()
     for number in range(1, count + 1):
-        entry = with_hash(
+        entry = add_hash(
             {
                 "kind": "entry",
                 "definition": DEFINITION,
@@ -105,5 +107,5 @@ def signed_by(export: Export, keys: SigningKeys) -> Export:
     return replace(export, keys=keys)
 
 
-def verified(text: bytes) -> Verified:
+def verified(text: bytes) -> VerifiedExport:
     return verify_export(io.BytesIO(text), KEYS.public_keys())

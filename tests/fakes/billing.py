@@ -11,17 +11,17 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import BudgetScope, TierPrices, read_places
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import begins_at
 from tenants.base.money import Currency
-from tenants.billing.budgets.operations import Holder, Terms, create_budget
+from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
 from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.invoices.operations import issue_due
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
-from tenants.usage.ingestion.batch_numbers import next_batch
+from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tests.fixtures.companies import ACME, Company, Person, completion_fields, make_company
 from tests.fixtures.users import make_colleague
 
@@ -31,7 +31,7 @@ NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
 FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
 QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)
 TIERS: Final = {Tier.FAST: FAST, Tier.QUALITY: QUALITY}
-OF_TENANT: Final = Holder(BudgetScope.TENANT)
+OF_TENANT: Final = BudgetTarget(BudgetScope.TENANT)
 SEAT_MICROS: Final = 19_000_000
 
 
@@ -60,7 +60,7 @@ def make_old_customer(since: datetime) -> Company:
     """A company with a plan, whose five people are members since then."""
     company = make_company("invoiced", ACME)
     make_customer(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=since)
     return company
 
@@ -68,13 +68,13 @@ def make_old_customer(since: datetime) -> Company:
 def use(company: Company, person: Person | None, at: datetime, **fields: Any) -> RequestId:
     """A completion of that time, ingested as a batch of its own."""
     request_id = new_request_id(now_ms=to_unix_ms(at))
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageRecord.objects.create(
             tenant_id=company.tenant_id,
             occurred_at=at,
             request_id=UUID(request_id),
             user_id=None if person is None else person.user_id,
-            batch=next_batch(company.tenant_id),
+            batch=allocate_batch(company.tenant_id),
             **completion_fields(**fields),
         )
     return request_id
@@ -83,7 +83,7 @@ def use(company: Company, person: Person | None, at: datetime, **fields: Any) ->
 def balances(tenant_id: TenantId) -> dict[str, int]:
     """Of each account that is not even."""
     totals: dict[str, int] = {}
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         for entry in LedgerEntry.objects.filter(tenant_id=tenant_id):
             totals[entry.account] = totals.get(entry.account, 0) + entry.amount_micros
     return {account: total for account, total in sorted(totals.items()) if total}
@@ -93,17 +93,17 @@ def make_budget(
     company: Company,
     *,
     limit_micros: int = 1_000_000,
-    holder: Holder = OF_TENANT,
+    holder: BudgetTarget = OF_TENANT,
     is_hard: bool = True,
     webhook_url: str = "",
 ) -> BudgetView:
-    terms = Terms(limit_micros, is_hard, webhook_url)
+    terms = BudgetTerms(limit_micros, is_hard, webhook_url)
     return create_budget(actor=company.platform, holder=holder, terms=terms, now=timezone.now())
 
 
 def ensure_customer(company: Company) -> None:
     """For companies that several tests share."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         is_customer = BillingState.objects.filter(tenant_id=company.tenant_id).exists()
     if not is_customer:
         make_customer(company)
@@ -112,7 +112,7 @@ def ensure_customer(company: Company) -> None:
 def ensure_invoice(company: Company) -> int:
     """The number of one."""
     ensure_customer(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         found = Invoice.objects.filter(tenant_id=company.tenant_id).order_by("number").first()
     return make_invoice(company) if found is None else found.number
 
@@ -121,7 +121,7 @@ def make_invoice(company: Company) -> int:
     """Of October, with a completion."""
     use(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
     after = datetime(2026, 11, 1, 7, tzinfo=UTC)
-    rate(company.tenant_id, now=after)
+    rate_tenant(company.tenant_id, now=after)
     (issued,) = issue_due(company.tenant_id, now=after)
     return int(issued.rpartition("-")[2])
 
@@ -129,7 +129,7 @@ def make_invoice(company: Company) -> int:
 def make_users_budget(company: Company) -> BudgetView:
     """Of a colleague of his own, in a company that others use as well."""
     ensure_customer(company)
-    holder = Holder(BudgetScope.USER, UUID(make_colleague(company).user_id))
+    holder = BudgetTarget(BudgetScope.USER, UUID(make_colleague(company).user_id))
     return make_budget(company, holder=holder)
 
 

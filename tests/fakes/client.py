@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import ClientGone
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ClientDisconnected
 from inference.errors import CompletionError
 
 
 class FakeClient:
-    """Leaves after `leaves_after` texts: all that comes then raises ClientGone. None: it stays."""
+    """A client that disconnects after `leaves_after` texts: later ones raise ClientDisconnected.
+
+    None: it stays.
+    """
 
     def __init__(
         self, *, leaves_after: int | None = None, on_delta: Callable[[], None] = lambda: None
@@ -18,19 +21,19 @@ class FakeClient:
         self.texts: list[str] = []
         self.ends: list[str] = []  # "done", or an error's code
         self.messages: list[str] = []
-        self.account: Account | None = None
+        self.account: RequestTrace | None = None
 
     async def delta(self, text: str) -> None:
         self._check_presence()
         self.on_delta()
         self.texts.append(text)
 
-    async def done(self, account: Account) -> None:
+    async def done(self, account: RequestTrace) -> None:
         self._check_presence()
         self.account = account
         self.ends.append("done")
 
-    async def error(self, error: CompletionError, account: Account) -> None:
+    async def error(self, error: CompletionError, account: RequestTrace) -> None:
         self._check_presence()
         self.account = account
         self.ends.append(error.code)
@@ -38,4 +41,4 @@ class FakeClient:
 
     def _check_presence(self) -> None:
         if self.leaves_after is not None and len(self.texts) >= self.leaves_after:
-            raise ClientGone
+            raise ClientDisconnected

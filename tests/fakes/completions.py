@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from caret.contracts.policy import Mode, Tier
-from caret.contracts.usage import CompletionRecord, Finish
+from caret.contracts.usage import CompletionRecord, FinishReason
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 
 _USUAL: Final[dict[str, Any]] = {
@@ -18,7 +18,7 @@ _USUAL: Final[dict[str, Any]] = {
     "tier": Tier.FAST,
     "pool": "fast",
     "replica": "10.0.0.1:8000",
-    "finish": Finish.STOP,
+    "finish": FinishReason.STOP,
     "error_code": "",
     "prompt_tokens": 1_900,
     "cached_tokens": 1_880,

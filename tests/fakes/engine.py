@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 
-from inference.errors import EngineFailed
-from inference.pools.engine import Chunk, EngineRequest, EngineStop
+from inference.errors import EngineError
+from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 
 
-def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[Chunk]:
+def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[EngineChunk]:
     """One token a text; the last chunk brings the stop."""
     last = len(texts) - 1
     return [
-        Chunk(text=text, generated_tokens=index + 1, stop=stop if index == last else None)
+        EngineChunk(text=text, generated_tokens=index + 1, stop=stop if index == last else None)
         for index, text in enumerate(texts)
     ]
 
@@ -28,14 +28,14 @@ class FakeEngine:
 
     def __init__(
         self,
-        chunks: Sequence[Chunk] = (),
+        chunks: Sequence[EngineChunk] = (),
         *,
         hangs: bool = False,
         error: Exception | None = None,
         error_at_start: Exception | None = None,
         failing: Mapping[str, Exception] = MappingProxyType({}),
         silent: Mapping[str, Exception] = MappingProxyType({}),
-        torn: Mapping[str, Sequence[Chunk]] = MappingProxyType({}),
+        torn: Mapping[str, Sequence[EngineChunk]] = MappingProxyType({}),
         stuck: Collection[str] = (),
     ) -> None:
         self.chunks = chunks
@@ -52,7 +52,7 @@ class FakeEngine:
         self.num_said = 0
 
     @asynccontextmanager
-    async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
+    async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[EngineChunk]]:
         self.requests.append(request)
         if error := self.error_at_start or self.failing.get(request.replica.url):
             raise error
@@ -62,7 +62,7 @@ class FakeEngine:
             if request.replica.url in self.stuck:
                 await asyncio.Event().wait()
             if (torn := self.torn.get(request.replica.url)) is not None:
-                yield self._say(torn, EngineFailed("engine_lost", ""))
+                yield self._say(torn, EngineError("engine_lost", ""))
             else:
                 yield self._say(self.chunks, self.error, self.silent.get(request.replica.url))
         finally:
@@ -70,10 +70,10 @@ class FakeEngine:
 
     async def _say(
         self,
-        chunks: Sequence[Chunk],
+        chunks: Sequence[EngineChunk],
         error: Exception | None,
         error_before: Exception | None = None,
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncIterator[EngineChunk]:
         if error_before is not None:
             raise error_before
         for chunk in chunks:

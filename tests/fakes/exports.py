@@ -6,14 +6,14 @@ from typing import Final
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs import sealed_objects
-from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import BuildView, find_build
 from tenants.compliance.exports.jobs.run import visit
-from tenants.compliance.exports.jobs.state_machine import OVER, UNDER_WAY, State
+from tenants.compliance.exports.jobs.state_machine import TERMINAL, UNDER_WAY, JobState
 from tenants.compliance.exports.rows import Period
-from tenants.models import ExportBuild
+from tenants.models import ExportJob
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import Company
 
@@ -28,7 +28,7 @@ def ask_for(
     period: Period = OCTOBER,
     actor: Actor | None = None,
 ) -> uuid.UUID:
-    wish = Wish(definition, media, period)
+    wish = ExportRequest(definition, media, period)
     actor = actor or company.administrator.actor
     return request_export(actor=actor, wish=wish, now=timezone.now()).id
 
@@ -58,7 +58,7 @@ def make_export(company: Company) -> str:
 
 def end_all(company: Company) -> None:
     """So that no bound is reached."""
-    with tenant(company.tenant_id):
-        rows = ExportBuild.objects.filter(tenant_id=company.tenant_id).exclude(state__in=OVER)
-        rows.filter(state__in=UNDER_WAY).update(state=State.CANCELLED)
-        rows.filter(state=State.FINISHED).update(expires_at=timezone.now() - timedelta(days=1))
+    with tenant_scope(company.tenant_id):
+        rows = ExportJob.objects.filter(tenant_id=company.tenant_id).exclude(state__in=TERMINAL)
+        rows.filter(state__in=UNDER_WAY).update(state=JobState.CANCELLED)
+        rows.filter(state=JobState.FINISHED).update(expires_at=timezone.now() - timedelta(days=1))

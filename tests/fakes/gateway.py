@@ -6,14 +6,14 @@ from typing import Final
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Tier
-from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.sources.snippet_source import NoSnippets
-from inference.context.tokenization.tokenizer import load_tokens
-from inference.gateway.protocol.late_outcomes import Belated
-from inference.gateway.protocol.recent_suggestions import Suggestions
-from inference.gateway.rate_limits.body_quota import Uploads
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.context.sources.snippet_source import NullSnippetSource
+from inference.context.tokenization.tokenizer import load_tokenizer
+from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
+from inference.gateway.protocol.recent_suggestions import RecentSuggestions
+from inference.gateway.rate_limits.body_quota import BodyQuota
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane
 from inference.prefix_cache.warmup import Warmer
 from inference.recording.record import Recorder
@@ -35,16 +35,16 @@ class FakeGateway:
     journal: FakeJournal = field(default_factory=FakeJournal)
 
     def __post_init__(self) -> None:
-        self.authority = Authority(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
+        self.authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
         self.authority.replace(make_snapshot(make_credential(KEY)))
         self.authority.replace(make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX))
         self.authority.confirm()
         writer = PromptWriter(
-            load_tokens(str(WEIGHTS)),
+            load_tokenizer(str(WEIGHTS)),
             model="demo",
             max_context_tokens=8_192,
             clock=FakeClock(),
-            style=Style(heals_words=False),  # as the demonstration pool has it
+            style=PromptOptions(heals_words=False),  # as the demonstration pool has it
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(
@@ -52,14 +52,14 @@ class FakeGateway:
             authority=self.authority,
             admission=make_admission(),
             writers=writers,
-            snippets=NoSnippets(),
+            snippets=NullSnippetSource(),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
-            suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
-            belated=Belated(clock=self.clock, keep=self.journal.append),
+            suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
+            belated=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
-            uploads=Uploads(),
+            uploads=BodyQuota(),
         )
 
     @property

@@ -1,6 +1,6 @@
 """A journal in memory."""
 
-from caret.contracts.usage import BelatedRecord, CompletionRecord, OutcomeRecord, UsageRecord
+from caret.contracts.usage import CompletionRecord, LateOutcomeRecord, OutcomeRecord, UsageRecord
 
 
 class FakeJournal:
@@ -15,8 +15,8 @@ class FakeJournal:
         return [each for each in self.records if isinstance(each, CompletionRecord)]
 
     @property
-    def belated(self) -> list[BelatedRecord]:
-        return [each for each in self.records if isinstance(each, BelatedRecord)]
+    def belated(self) -> list[LateOutcomeRecord]:
+        return [each for each in self.records if isinstance(each, LateOutcomeRecord)]
 
     @property
     def outcomes(self) -> list[OutcomeRecord]:

@@ -1,7 +1,7 @@
 """A shipment in memory, which can be told to fail, and to lose what it has."""
 
 from caret.contracts.usage import UsageRecord, decode_records
-from inference.recording.journal import Backlog, EntryId, Receipt
+from inference.recording.journal import EntryId, IngestionBacklog, ShipmentReceipt
 
 
 class FakeShipment:
@@ -18,16 +18,16 @@ class FakeShipment:
         self.server = "first"
         self.calls: list[list[bytes]] = []
 
-    async def send(self, batches: list[bytes]) -> Receipt:
+    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
         if self.fails or (self.max_calls is not None and len(self.calls) >= self.max_calls):
             raise OSError("planted")
         self.calls.append(list(batches))
-        return Receipt(self.server, (len(self.calls), 0))
+        return ShipmentReceipt(self.server, (len(self.calls), 0))
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self) -> IngestionBacklog:
         if self.fails:
             raise OSError("planted")
-        return Backlog(self.server, None if self.ingests else self.oldest)
+        return IngestionBacklog(self.server, None if self.ingests else self.oldest)
 
     @property
     def records(self) -> list[UsageRecord]:

@@ -6,13 +6,13 @@ from datetime import datetime
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ApiKey
 from tests.fixtures.companies import Company
 
 
 def fill_with_keys(company: Company, count: int, *, revoked_at: datetime | None = None) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.bulk_create(
             ApiKey(
                 tenant_id=company.tenant_id,

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from caret.foundation.clock import Clock
-from inference.gateway.rate_limits.leased_bucket import LEASE_S, Grant, LeaseRequest, Rule
+from inference.gateway.rate_limits.leased_bucket import (
+    LEASE_S,
+    BucketSpec,
+    LeaseGrant,
+    LeaseRequest,
+)
 from inference.gateway.rate_limits.leases import Leases
 from inference.gateway.rate_limits.quotas import Quotas
 from tests.fakes.clock import FakeClock
@@ -48,7 +53,7 @@ class FakeLeaseStore:
         self.calls: list[list[LeaseRequest]] = []
         self.pools: defaultdict[str, Pool] = defaultdict(Pool)
 
-    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         self.calls.append(list(requests))
         if self.hangs:
             await asyncio.Event().wait()
@@ -60,7 +65,7 @@ class FakeLeaseStore:
             await asyncio.Event().wait()
         return grants
 
-    def apply(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+    def apply(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         return [self._grant(gateway, request) for request in requests]
 
     @property
@@ -74,11 +79,11 @@ class FakeLeaseStore:
     def held(self, key: str) -> int:
         return sum(lease.held for lease in self.pools[key].leases.values())
 
-    def _grant(self, gateway: str, request: LeaseRequest) -> Grant:
+    def _grant(self, gateway: str, request: LeaseRequest) -> LeaseGrant:
         pool, now_s = self.pools[request.rule.key], self.clock.monotonic_s()
         lease = pool.leases.get(gateway) or Lease()
         if request.number <= lease.number:
-            return Grant(lease.held)
+            return LeaseGrant(lease.held)
         spent = request.settled - (lease.settled if lease.since == request.since else 0)
         kept, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
         used = _used(pool, request.rule, now_s) - kept
@@ -98,21 +103,21 @@ class FakeLeaseStore:
         return grant
 
 
-def _used(pool: Pool, rule: Rule, now_s: float) -> float:
+def _used(pool: Pool, rule: BucketSpec, now_s: float) -> float:
     if rule.interval_s is None:
         return pool.used
     return (pool.full_at_s - now_s) / rule.interval_s
 
 
-def _clipped(used: float, rule: Rule) -> float:
+def _clipped(used: float, rule: BucketSpec) -> float:
     return used if rule.interval_s is None else min(rule.capacity, max(0.0, used))
 
 
-def _free(used: float, rule: Rule) -> int:
+def _free(used: float, rule: BucketSpec) -> int:
     return max(0, math.floor(rule.capacity - _clipped(used, rule) + 1e-6))
 
 
-def _share(used: float, kept: int, request: LeaseRequest) -> tuple[Grant, float]:
+def _share(used: float, kept: int, request: LeaseRequest) -> tuple[LeaseGrant, float]:
     rule, units, wait_s = request.rule, _free(used, request.rule), 0.0
     used = _clipped(used, rule)
     if units >= request.need:
@@ -125,7 +130,7 @@ def _share(used: float, kept: int, request: LeaseRequest) -> tuple[Grant, float]
     used += held
     is_budget = rule.interval_s is None
     overdrawn = max(0, round(used) - rule.capacity) if is_budget else 0
-    return Grant(held, wait_s, overdrawn), used
+    return LeaseGrant(held, wait_s, overdrawn), used
 
 
 def make_quotas(clock: FakeClock | None = None, store: FakeLeaseStore | None = None) -> Quotas:

@@ -3,12 +3,12 @@
 import asyncio
 from dataclasses import replace
 
-from inference.gateway.rate_limits.leased_bucket import Rule
-from inference.gateway.rate_limits.leases import Leases, OverLimit, Want
+from inference.gateway.rate_limits.leased_bucket import BucketSpec
+from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, SpendRequest
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 
-RULE = Rule(
+RULE = BucketSpec(
     kind="user",
     holder="acme",
     key="caret:rate:{acme}:user:ada",
@@ -33,18 +33,18 @@ class Gateway:
     def __init__(self, store: TurnedStore, *, max_buckets: int = 100) -> None:
         self.leases = Leases(store, store.clock, max_buckets=max_buckets)
 
-    async def spends(self, *wants: Want) -> float:
+    async def spends(self, *wants: SpendRequest) -> float:
         """How long it is told to wait; 0: it may, and has used all."""
         try:
             for spent in await self.leases.take(wants):
                 self.leases.settle(spent, spent.units)
-        except OverLimit as over:
+        except RateLimitExceeded as over:
             return over.wait_s
         finally:
             await self.settles()
         return 0.0
 
-    async def spends_many(self, want: Want, count: int) -> int:
+    async def spends_many(self, want: SpendRequest, count: int) -> int:
         """How many of them were let through."""
         return sum([await self.spends(want) == 0.0 for _ in range(count)])
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inference.pools.discovery.pool_members import Membership, NoAnswer, Unresolved
-from inference.pools.discovery.replica_identity import Identity
-from inference.pools.health.replica_states import Replicas
-from inference.pools.pool_config import Pool, Replica, Source
+from inference.pools.discovery.pool_members import PoolMembers, ResolutionFailed, Unreachable
+from inference.pools.discovery.replica_identity import ReplicaIdentity
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import DiscoverySource, Pool, Replica
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pools
 
@@ -21,8 +21,8 @@ def identity(
     context: int | None = 4096,
     token_ids: tuple[int, ...] | None = TOKEN_IDS,
     block_tokens: int | None = 32,
-) -> Identity:
-    return Identity(
+) -> ReplicaIdentity:
+    return ReplicaIdentity(
         roots={model: root},
         max_context_tokens={model: context},
         token_ids=token_ids,
@@ -34,20 +34,20 @@ def identity(
 class FakeNetwork:
     """Both ports: who is where, and what it says."""
 
-    said: dict[str, Identity] = field(default_factory=dict)  # by the replica's name
+    said: dict[str, ReplicaIdentity] = field(default_factory=dict)  # by the replica's name
     failing: dict[str, Exception] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     held: dict[str, asyncio.Event] = field(default_factory=dict)
 
-    async def ask(self, replica: Replica, model: str) -> Identity:
+    async def ask(self, replica: Replica, model: str) -> ReplicaIdentity:
         self.asked.append(replica.name)
         if replica.name in self.held:
             await self.held[replica.name].wait()
         if replica.name in self.failing:
             raise self.failing[replica.name]
         if replica.name not in self.said:
-            raise NoAnswer
+            raise Unreachable
         return self.said[replica.name]
 
     def holds(self, name: str) -> asyncio.Event:
@@ -56,7 +56,7 @@ class FakeNetwork:
 
     async def addresses(self, name: str) -> frozenset[str]:
         if not self.names.get(name):
-            raise Unresolved("planted")
+            raise ResolutionFailed("planted")
         return self.names[name]
 
     def leads_to(self, name: str, addresses: Iterable[str]) -> None:
@@ -72,12 +72,12 @@ class Fleet:
 
     def __post_init__(self) -> None:
         self.catalog = make_pools(*self.pools)
-        self.replicas = Replicas(FakeClock())
-        self.membership = Membership(
+        self.replicas = ReplicaStates(FakeClock())
+        self.membership = PoolMembers(
             self.catalog,
             self.replicas,
             identities=self.network,
-            resolvers=dict.fromkeys(Source, self.network),
+            resolvers=dict.fromkeys(DiscoverySource, self.network),
             token_ids={pool.name: TOKEN_IDS for pool in self.catalog.by_name.values()},
         )
 

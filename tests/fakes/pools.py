@@ -5,18 +5,18 @@ from typing import Any, Final
 from caret.contracts.policy import Mode, Tier
 from caret.foundation.clock import Clock
 from caret.foundation.ids import CacheSalt
-from inference.gateway.admit import Admission
-from inference.gateway.experiments import Experiments
-from inference.gateway.load_shedding.concurrency_limit import Seats
-from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.admit import AdmissionController
+from inference.gateway.experiments import ExperimentSet
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
+from inference.gateway.load_shedding.load_shedder import LoadShedder
 from inference.gateway.rate_limits.quotas import Quotas
 from inference.gateway.supersession.feed import ClaimQueue
-from inference.gateway.supersession.registry import Newest
+from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pools.engine import EngineRequest
-from inference.pools.health.replica_states import Replicas
-from inference.pools.pool_config import Pool, Pools, Replica
-from inference.pools.speculation.speculative_decoding import Speculation
-from inference.prefix_cache.cache_index import CacheIndex
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import Pool, PoolConfig, Replica
+from inference.pools.speculation.speculative_decoding import SpeculationTracker
+from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
@@ -42,8 +42,8 @@ def make_pool(*urls: str, tier: Tier = Tier.FAST) -> Pool:
     )
 
 
-def make_pools(*pools: Pool) -> Pools:
-    return Pools(pools or [make_pool(tier=tier) for tier in Tier])
+def make_pools(*pools: Pool) -> PoolConfig:
+    return PoolConfig(pools or [make_pool(tier=tier) for tier in Tier])
 
 
 class SilentReader:
@@ -54,15 +54,15 @@ class SilentReader:
 
 
 def make_router(
-    *pools: Pool, clock: FakeClock | None = None, speculation: Speculation | None = None
+    *pools: Pool, clock: FakeClock | None = None, speculation: SpeculationTracker | None = None
 ) -> Router:
     clock = clock or FakeClock()
-    speculation = speculation or Speculation(make_pools(*pools), SilentReader(), clock)
+    speculation = speculation or SpeculationTracker(make_pools(*pools), SilentReader(), clock)
     return Router(
         pools=make_pools(*pools),
         namespaces=Namespaces(ROOT_SECRET),
-        replicas=Replicas(clock),
-        index=CacheIndex(),
+        replicas=ReplicaStates(clock),
+        index=PrefixCacheIndex(),
         speculation=speculation,
         targets_ms=TARGETS_MS,
     )
@@ -70,25 +70,25 @@ def make_router(
 
 def make_admission(
     *pools: Pool,
-    seats: Seats | None = None,
+    seats: ConcurrencyLimiter | None = None,
     quotas: Quotas | None = None,
-    load: Load | None = None,
-) -> Admission:
+    load: LoadShedder | None = None,
+) -> AdmissionController:
     catalog = make_pools(*pools)
-    return Admission(
-        newest=Newest(ROOT_SECRET, ClaimQueue()),
+    return AdmissionController(
+        newest=SupersessionRegistry(ROOT_SECRET, ClaimQueue()),
         quotas=quotas or make_quotas(),
-        seats=seats or Seats(max_total=16),
+        seats=seats or ConcurrencyLimiter(max_total=16),
         load=load or make_load(*catalog.by_name),
         pool_of=lambda snapshot, tier: catalog.of(snapshot, tier).name,
-        experiments=Experiments(),
+        experiments=ExperimentSet(),
         model_of=lambda snapshot, tier: catalog.of(snapshot, tier).model,
         region=REGION,
     )
 
 
-def make_load(*pools: str, clock: Clock | None = None, num_replicas: int = 1) -> Load:
-    return Load(
+def make_load(*pools: str, clock: Clock | None = None, num_replicas: int = 1) -> LoadShedder:
+    return LoadShedder(
         clock or FakeClock(),
         num_replicas=dict.fromkeys(pools, num_replicas),
         targets_ms=dict.fromkeys(Mode, TARGET_MS),

@@ -5,15 +5,15 @@ from typing import Any
 from inference.completion.snippet import Snippet
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt import Prompt
-from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import load_tokens
+from inference.context.tokenization.tokenizer import load_tokenizer
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_principal
 
-TOKENS = load_tokens(str(WEIGHTS))
+TOKENS = load_tokenizer(str(WEIGHTS))
 MAX_CONTEXT = 8_192
 
 
@@ -23,7 +23,7 @@ def writer_of(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWrit
         model="demo",
         max_context_tokens=max_context_tokens,
         clock=FakeClock(),
-        style=Style(**{"heals_words": False, **style}),
+        style=PromptOptions(**{"heals_words": False, **style}),
     )
 
 

@@ -1,7 +1,7 @@
 """A pool as a queueing model, in simulated time: what its load does under a given offer.
 
 Requests arrive at random (Poisson); each replica serves first tokens one after the other, in times
-that are spread (log-normal); decoding goes on beside it. The real PoolLoad decides who comes in.
+that are spread (log-normal); decoding goes on beside it. The real PoolLoadShedder admits requests.
 """
 
 import heapq
@@ -12,8 +12,8 @@ from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.gateway.load_shedding.load_shedder import PoolLoad
+from inference.completion.request_trace import RequestTrace
+from inference.gateway.load_shedding.load_shedder import PoolLoadShedder
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
 
@@ -41,7 +41,7 @@ class QueueModel:
     seed: int = 1
     now_s: float = 0.0
     offered: list[Offered] = field(default_factory=list)
-    load: PoolLoad = field(init=False)
+    load: PoolLoadShedder = field(init=False)
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _num_events: int = 0
     _free_s: list[float] = field(init=False)
@@ -49,7 +49,7 @@ class QueueModel:
 
     def __post_init__(self) -> None:
         targets = dict.fromkeys(Mode, self.target_s)
-        self.load = PoolLoad(num_replicas=self.num_replicas, targets_s=targets)
+        self.load = PoolLoadShedder(num_replicas=self.num_replicas, targets_s=targets)
         self._free_s = [0.0] * self.num_replicas
         self._random = random.Random(self.seed)
 
@@ -85,7 +85,7 @@ class QueueModel:
         self.offered.append(Offered(self.now_s, request.trigger, first_s - self.now_s, tenant))
         self._at(first_s, lambda: self._answer(account))
 
-    def _answer(self, account: Account) -> None:
+    def _answer(self, account: RequestTrace) -> None:
         account.engine_first_s = self.now_s
         self._at(
             self.now_s + self.decode_s,

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from caret.contracts.usage import Finish
-from inference.completion.request_trace import Account
+from caret.contracts.usage import FinishReason
+from inference.completion.request_trace import RequestTrace
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import make_principal
@@ -25,7 +25,7 @@ def make_ended(
     until: str = "stream",
     took_s: dict[str, float] | None = None,
     **fields: Any,
-) -> Account:
+) -> RequestTrace:
     """It ended in the stage `until`."""
     clock = clock or FakeClock()
     account = make_account(clock)
@@ -42,5 +42,5 @@ def make_ended(
         clock.pass_s((took_s or {}).get("stream", 0.001))
     for name, value in fields.items():
         setattr(account, name, value)
-    account.finish(account.ending or Finish.STOP)
+    account.finish(account.ending or FinishReason.STOP)
     return account

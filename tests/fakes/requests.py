@@ -4,9 +4,9 @@ from typing import Any
 
 from caret.contracts.policy import Mode
 from caret.foundation.ids import RequestId, new_request_id
-from inference.completion.incoming_request import Arrival, Draft
-from inference.completion.request import Admitted, CompletionRequest, Principal
-from inference.completion.request_trace import Account
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
+from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
+from inference.completion.request_trace import RequestTrace
 from inference.completion.variant import NO_VARIANT, Variant
 from inference.context.prompt.prompt import Prompt
 from tests.fakes.clock import FakeClock
@@ -21,13 +21,13 @@ def make_arrival(
     trace_parent: str | None = None,
     request_id: RequestId | None = None,
     **fields: Any,
-) -> Arrival:
+) -> IncomingRequest:
     clock = clock or FakeClock()
-    return Arrival(
+    return IncomingRequest(
         protocol="stream",
         key_text=key_text,
         address=address,
-        draft=Draft(**{"mode": "inline", "prefix": "a = ", **fields}),
+        draft=UnvalidatedRequest(**{"mode": "inline", "prefix": "a = ", **fields}),
         received_s=clock.monotonic_s(),
         occurred_at_ms=clock.now_ms(),
         trace_parent=trace_parent,
@@ -57,8 +57,8 @@ def make_admitted(
     pool: str = "demo-fast",
     variant: Variant = NO_VARIANT,
     **fields: Any,
-) -> Admitted:
-    return Admitted(
+) -> AdmittedRequest:
+    return AdmittedRequest(
         principal=principal or make_principal(),
         request=make_request(**fields),
         pool=pool,
@@ -66,9 +66,9 @@ def make_admitted(
     )
 
 
-def make_account(clock: FakeClock | None = None) -> Account:
+def make_account(clock: FakeClock | None = None) -> RequestTrace:
     clock = clock or FakeClock()
-    return Account(arrival=make_arrival(clock=clock), clock=clock)
+    return RequestTrace(arrival=make_arrival(clock=clock), clock=clock)
 
 
 def make_prompt(*, is_single_line: bool = False) -> Prompt:

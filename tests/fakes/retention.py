@@ -2,7 +2,7 @@
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DeletionCertificate
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.operations import NewHold, place_hold
@@ -15,7 +15,7 @@ def make_hold(company: Company) -> str:
 
 
 def make_certificate(company: Company) -> str:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         facts = {"data_class": "usage_records", "method": "row deletion"}
         number = issue_certificate(tenant_id=company.tenant_id, facts=facts, now=timezone.now())
         row = DeletionCertificate.objects.get(tenant_id=company.tenant_id, number=number)

@@ -6,20 +6,20 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from caret.contracts.usage import Finish
-from inference.completion.incoming_request import Arrival
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client, ClientGone
-from inference.completion.suggestion_edit import Edit
-from inference.gateway.protocol.connection import Backend, Caller, Connection
+from caret.contracts.usage import FinishReason
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ClientDisconnected, ResponseWriter
+from inference.completion.suggestion_edit import SuggestionEdit
+from inference.gateway.protocol.connection import Connection, ConnectionBackend, StreamCaller
 from inference.gateway.protocol.frames import (
     DeltaFrame,
     DoneFrame,
     ErrorFrame,
-    PolicyAnswer,
+    PolicyFrame,
     ServerFrame,
 )
-from inference.gateway.protocol.late_outcomes import Belated
+from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
 from inference.gateway.stream import stream
 from inference.pools.engine import Engine
 from tests.fakes.clock import FakeClock
@@ -40,22 +40,22 @@ class Editor:
         self.frames: list[ServerFrame] = []
         self.journal = FakeJournal()
         self.has_left = False
-        self.opened: list[Arrival] = []
-        self.edits: list[Edit] = []
+        self.opened: list[IncomingRequest] = []
+        self.edits: list[SuggestionEdit] = []
         self.principal = PRINCIPAL
         self.present: Callable[[], Any] = lambda: self.principal
         self.clock = FakeClock()
-        backend = Backend(
+        backend = ConnectionBackend(
             serve=self._serve,
             keep=self.journal.append,
             warm=lambda _tenant_id, arrival: self.opened.append(arrival),
             edited=self.edits.append,
             present=lambda: self.present(),
-            belated=Belated(clock=self.clock, keep=self.journal.append).tell,
+            belated=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append).tell,
             clock=self.clock,
         )
-        self.connection = Connection(backend, Caller(PRINCIPAL, "key", None), self._take)
-        self.arrivals: list[Arrival] = []
+        self.connection = Connection(backend, StreamCaller(PRINCIPAL, "key", None), self._take)
+        self.arrivals: list[IncomingRequest] = []
 
     async def says(self, kind: str, id: str, **fields: Any) -> None:
         if kind == "complete":
@@ -66,7 +66,7 @@ class Editor:
         await self.connection.on_frame(json.dumps({"type": "open", **fields}))
 
     def of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
-        named = (frame for frame in self.frames if not isinstance(frame, PolicyAnswer))
+        named = (frame for frame in self.frames if not isinstance(frame, PolicyFrame))
         return [frame for frame in named if frame.id == id]
 
     def text(self, id: str) -> str:
@@ -86,17 +86,17 @@ class Editor:
 
     async def _take(self, frame: ServerFrame) -> None:
         if self.has_left:
-            raise ClientGone
+            raise ClientDisconnected
         self.frames.append(frame)
 
-    async def _serve(self, arrival: Arrival, client: Client) -> None:
+    async def _serve(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
         self.arrivals.append(arrival)
         await _complete(self.engine, arrival, client)
 
 
-async def _complete(engine: Engine, arrival: Arrival, client: Client) -> None:
+async def _complete(engine: Engine, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """The end of the sentence: from the engine to the client."""
-    account = Account(arrival=arrival, clock=FakeClock())
+    account = RequestTrace(arrival=arrival, clock=FakeClock())
     async with (
         stream(client, account) as send,
         engine.complete(make_engine_request()) as chunks,
@@ -105,7 +105,7 @@ async def _complete(engine: Engine, arrival: Arrival, client: Client) -> None:
             if chunk.text:
                 await send(chunk.text)
             if chunk.stop:
-                account.finish(Finish(chunk.stop.value))
+                account.finish(FinishReason(chunk.stop.value))
 
 
 @asynccontextmanager

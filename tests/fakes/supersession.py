@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.errors import Dropped
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped
 from inference.gateway.supersession.feed import ClaimQueue
-from inference.gateway.supersession.registry import Newest
+from inference.gateway.supersession.registry import SupersessionRegistry
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_arrival, make_request
 from tests.fakes.tenants import ROOT_SECRET, make_principal
@@ -31,13 +31,13 @@ class ClaimingGateway:
     def __init__(self, clock: FakeClock, *, root_secret: bytes = ROOT_SECRET) -> None:
         self.clock = clock
         self.queue = ClaimQueue()
-        self.newest = Newest(root_secret, self.queue)
+        self.newest = SupersessionRegistry(root_secret, self.queue)
         self.held: list[Held] = []
 
     async def begins(self, principal: Principal | None = None, **fields: Any) -> Held:
         """A request that goes on until it is superseded; a millisecond after the one before."""
         self.clock.pass_s(0.001)
-        account = Account(arrival=make_arrival(clock=self.clock), clock=self.clock)
+        account = RequestTrace(arrival=make_arrival(clock=self.clock), clock=self.clock)
         holding = self._hold(principal or make_principal(), make_request(**fields), account)
         held = Held(asyncio.create_task(holding))
         self.held.append(held)
@@ -54,10 +54,10 @@ class ClaimingGateway:
             held.task.cancel()
         await asyncio.gather(*(held.task for held in self.held), return_exceptions=True)
 
-    async def _hold(self, principal: Principal, request: Any, account: Account) -> str:
+    async def _hold(self, principal: Principal, request: Any, account: RequestTrace) -> str:
         try:
-            with suppress(Dropped), self.newest.claimed(principal, request, account):
+            with suppress(CompletionDropped), self.newest.claimed(principal, request, account):
                 await asyncio.Event().wait()
         except asyncio.CancelledError as cancelled:
-            return str(cancelled.args[0]) if cancelled.args else Finish.CANCELLED
+            return str(cancelled.args[0]) if cancelled.args else FinishReason.CANCELLED
         return "dropped"

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import msgspec
 
-from caret.contracts.api_key import Credential, KeyKind, PresentedKey, digest_key, generate_key
+from caret.contracts.api_key import Credential, KeyKind, ParsedKey, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
-from caret.contracts.pricing import Spending
+from caret.contracts.pricing import SpendingLimits
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
@@ -19,7 +19,7 @@ GLOBEX: Final = TenantId("0199bbbb-0000-7000-8000-000000000002")
 ADA: Final = UserId("0199aaaa-0000-7000-8000-00000000000a")
 ALICE: Final = UserId("0199aaaa-0000-7000-8000-00000000000b")
 GUS: Final = UserId("0199bbbb-0000-7000-8000-00000000000c")
-NO_SPENDING: Final = Spending()
+NO_SPENDING: Final = SpendingLimits()
 ALL_MODES: Final = frozenset(Mode)
 
 
@@ -41,7 +41,7 @@ def make_policy(
 
 
 def make_credential(
-    key: PresentedKey,
+    key: ParsedKey,
     *,
     key_id: str = "key-1",
     user_id: UserId | None = ADA,
@@ -71,7 +71,7 @@ def make_snapshot(
     status: TenantStatus = TenantStatus.ACTIVE,
     cache_epoch: int = 0,
     policy: TenantPolicy | None = None,
-    spending: Spending = NO_SPENDING,
+    spending: SpendingLimits = NO_SPENDING,
 ) -> TenantSnapshot:
     return TenantSnapshot(
         schema=SCHEMA,
@@ -93,7 +93,7 @@ def make_principal(
     key_id: str = "key-1",
     policy: TenantPolicy | None = None,
     cache_epoch: int = 0,
-    spending: Spending = NO_SPENDING,
+    spending: SpendingLimits = NO_SPENDING,
     **later: Any,
 ) -> Principal:
     kind = KeyKind.DEVELOPER if user_id else KeyKind.SERVICE

@@ -15,7 +15,7 @@ from caret.local.engine import DEMO_MODEL
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.pools_file import render_pools
 from caret.local.ports import LOOPBACK
-from caret.local.process_tag import end_marked, home_digest, marked_pids
+from caret.local.process_tag import find_tagged_pids, home_digest, terminate_tagged
 from caret.local.state_file import UpEntry, read_up_file
 from tests.stack.commands import environment_for, manage
 from tests.stack.django_setup import pytest_configure as pytest_configure
@@ -38,7 +38,7 @@ class Place:
     @property
     def pids(self) -> list[int]:
         """Every process of this installation that carries its mark."""
-        return marked_pids(home_digest(self.paths.home))
+        return find_tagged_pids(home_digest(self.paths.home))
 
     @property
     def family(self) -> set[int]:
@@ -90,7 +90,7 @@ def place() -> Iterator[Place]:
             yield place
         finally:
             place.manage("down")
-            end_marked(home_digest(home), grace_s=1.0)
+            terminate_tagged(home_digest(home), grace_s=1.0)
 
 
 @pytest.fixture(scope="module")

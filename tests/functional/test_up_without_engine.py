@@ -16,7 +16,7 @@ import pytest
 
 from caret.local.health_checks import answers_ok
 from caret.local.ports import LOOPBACK
-from caret.local.process_tag import environment_with, new_mark
+from caret.local.process_tag import environment_with, new_tag
 from tests.functional.conftest import Place, living
 from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
@@ -83,7 +83,7 @@ def test_a_run_without_supervisor_and_watchdog_is_cleared_by_the_next_which_ctrl
     place = place_without_engine
     supervisor = place.entry["supervisor_pid"]
     watchdogs = [pid for pid in _children(supervisor) if "caret.local.watchdog" in _arguments(pid)]
-    mark = environment_with(new_mark(place.paths.home))
+    mark = environment_with(new_tag(place.paths.home))
     with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
         for pid in (*watchdogs, supervisor):
             os.kill(pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.state_file import PoolEntry, TenantEntry, UpEntry, read_up_file
+from caret.local.state_file import StatePoolEntry, TenantEntry, UpEntry, read_up_file
 from tests.stack.commands import UP_TIMEOUT_S, environment_for, manage
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
@@ -38,7 +38,7 @@ class Stack:
     said: str  # what `up` printed
 
     @property
-    def pools(self) -> list[PoolEntry]:
+    def pools(self) -> list[StatePoolEntry]:
         """Read the current entries: an engine that was restarted has a new process ID."""
         return _read(self.up_file)["pools"]
 

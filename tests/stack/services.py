@@ -17,7 +17,7 @@ import pytest
 
 from caret.local.paths import EmbeddedPaths
 from caret.local.postgres import EmbeddedPostgres
-from caret.local.process_tag import environment_with, new_mark
+from caret.local.process_tag import environment_with, new_tag
 from caret.local.valkey import EmbeddedValkey
 from caret.local.watchdog import Watchdog
 
@@ -38,7 +38,7 @@ class Services:
 def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
     """Of a home in whose environment Django has been set up. Their tables are made by `migrate`."""
     # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
-    mark = new_mark(paths.home / "services")
+    mark = new_tag(paths.home / "services")
     marked = environment_with(mark)
     with (
         Watchdog(mark),  # a session that is killed leaves no servers behind

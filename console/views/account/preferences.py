@@ -12,9 +12,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.preferences import THEMES, Preferences, keep, preferences_of, zones
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.preferences import THEMES, Preferences, keep, list_time_zones, preferences_of
 
 _PAGE: Final = "console/account/preferences.html"
 
@@ -33,12 +33,12 @@ class PreferencesForm(forms.Form):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # forms.Form's own
         field = self.fields["zone"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(name, name.replace("_", " ")) for name in sorted(zones())]
+        field.choices = [(name, name.replace("_", " ")) for name in sorted(list_time_zones())]
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-def preferences(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def preferences(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return _shown(request, member, PreferencesForm(initial=_initial(request)))
     form = PreferencesForm(request.POST)
@@ -52,9 +52,9 @@ def preferences(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 def _shown(
-    request: HttpRequest, member: Member, form: PreferencesForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, form: PreferencesForm, status: int = 200
 ) -> HttpResponse:
-    return show(request, member, _PAGE, {"form": form, "now": timezone.now()}, status=status)
+    return render_page(request, member, _PAGE, {"form": form, "now": timezone.now()}, status=status)
 
 
 def _initial(request: HttpRequest) -> dict[str, str]:

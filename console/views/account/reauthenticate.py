@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
 from console.sign_in.next_page import next_page
 from console.sign_in.session import provider_of
 from console.views.sign_in import to_provider
@@ -17,11 +17,11 @@ from tenants.identity.sso.queries import provider_for
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-def sign_in_again(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     target = next_page(request)
     if request.method == "GET":
-        return show(request, member, "console/account/sign_in_again.html", {"next": target})
+        return render_page(request, member, "console/account/sign_in_again.html", {"next": target})
     provider = provider_for(member.email)
     if provider is not None and provider.tenant_id == provider_of(request):
         return to_provider(request, provider, target, again=True)

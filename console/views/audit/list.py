@@ -11,18 +11,18 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.date_range_form import DaysForm, begin_of, end_of
-from console.layout.diff_lines import Line, changed_lines
-from console.layout.htmx import show
-from console.layout.pagination import address_of, turning
-from console.layout.permission_required import allowed
-from tenants.base.errors import Invalid
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.date_range_form import DateRangeForm, begin_of, end_of
+from console.layout.diff_lines import DiffLine, diff_lines
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, page_url
+from console.layout.permission_required import permission_required
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
-from tenants.security.audit.queries import Asked, EntryView, list_entries
+from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
 from tenants.security.authorization.actor import ActorKind
 
 _PAGE: Final = "console/audit/entries.html"
@@ -31,41 +31,43 @@ _LIMIT: Final = 50
 _NOBODY: Final = str(uuid.UUID(int=0))
 
 
-class Filter(DaysForm):
+class AuditFilterForm(DateRangeForm):
     action = forms.CharField(label=_("Action"), max_length=60, required=False)
     actor = forms.CharField(label=_("By"), max_length=254, required=False)
     target = forms.CharField(label=_("On"), max_length=200, required=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    entry: EntryView
+class AuditEntryRow:
+    entry: AuditEntryView
     who: str
-    changes: list[Line]
+    changes: list[DiffLine]
     action_url: str
     actor_url: str  # "": nobody to ask for
     target_url: str
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_AUDIT)
-def entries(request: HttpRequest, member: Member) -> HttpResponse:
-    form = Filter(request.GET)
+@member_required
+@permission_required(Permission.READ_AUDIT)
+def entries(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    form = AuditFilterForm(request.GET)
     context: dict[str, Any] = {"form": form, "is_filtered": _is_filtered(request)}
     try:
         page = _found(request, member, form)
-    except Invalid as error:
-        context["error"] = told(error)
-        return show(request, member, _PAGE, context, part=_PART, status=400)
-    context |= {"rows": [_row(entry) for entry in page.rows], "turning": turning(request, page)}
-    return show(request, member, _PAGE, context, part=_PART)
+    except InvalidValue as error:
+        context["error"] = translate_error(error)
+        return render_page(request, member, _PAGE, context, part=_PART, status=400)
+    context |= {"rows": [_row(entry) for entry in page.rows], "turning": page_links(request, page)}
+    return render_page(request, member, _PAGE, context, part=_PART)
 
 
-def _found(request: HttpRequest, member: Member, form: Filter) -> Page[EntryView]:
+def _found(
+    request: HttpRequest, member: CurrentMember, form: AuditFilterForm
+) -> Page[AuditEntryView]:
     """Raises Invalid."""
     if not form.is_valid():
-        raise Invalid("filter", "This cannot be asked for.")
+        raise InvalidValue("filter", "This cannot be asked for.")
     return list_entries(
         actor=member.actor,
         asked=_asked(member, form.cleaned_data),
@@ -75,8 +77,8 @@ def _found(request: HttpRequest, member: Member, form: Filter) -> Page[EntryView
     )
 
 
-def _asked(member: Member, cleaned: dict[str, Any]) -> Asked:
-    return Asked(
+def _asked(member: CurrentMember, cleaned: dict[str, Any]) -> AuditFilter:
+    return AuditFilter(
         action=cleaned["action"] or None,
         actor=_actor(member, cleaned["actor"]),
         target=cleaned["target"] or None,
@@ -85,7 +87,7 @@ def _asked(member: Member, cleaned: dict[str, Any]) -> Asked:
     )
 
 
-def _actor(member: Member, text: str) -> str | None:
+def _actor(member: CurrentMember, text: str) -> str | None:
     """An address stands for the member whose it is; one that none has stands for nobody, so that
     nobody learns here who else has an account on the platform."""
     if "@" not in text:
@@ -95,24 +97,24 @@ def _actor(member: Member, text: str) -> str | None:
 
 
 def _is_filtered(request: HttpRequest) -> bool:
-    return any(request.GET.get(name) for name in Filter.base_fields)
+    return any(request.GET.get(name) for name in AuditFilterForm.base_fields)
 
 
-def _row(entry: EntryView) -> Row:
+def _row(entry: AuditEntryView) -> AuditEntryRow:
     actor = entry.actor_key or str(entry.actor_id or "")
     if entry.actor_kind is ActorKind.PLATFORM:
         actor = ActorKind.PLATFORM.value
-    return Row(
+    return AuditEntryRow(
         entry=entry,
         who=_who(entry),
-        changes=changed_lines(entry.before, entry.after),
-        action_url=address_of("audit", action=entry.action),
-        actor_url=address_of("audit", actor=actor) if actor else "",
-        target_url=address_of("audit", target=entry.target),
+        changes=diff_lines(entry.before, entry.after),
+        action_url=page_url("audit", action=entry.action),
+        actor_url=page_url("audit", actor=actor) if actor else "",
+        target_url=page_url("audit", target=entry.target),
     )
 
 
-def _who(entry: EntryView) -> str:
+def _who(entry: AuditEntryView) -> str:
     if entry.actor_email:
         return entry.actor_email
     if entry.actor_key:

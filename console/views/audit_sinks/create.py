@@ -8,12 +8,12 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.views.audit_sinks.presenters import row_of
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.operations import (
     MAX_NAME_CHARS,
@@ -46,24 +46,24 @@ class SinkForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.PUSH_AUDIT)
-def new(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.PUSH_AUDIT)
+def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SinkForm(request.POST or None)
     if request.method == "GET":
-        return show(request, member, _PAGE, {"form": form})
+        return render_page(request, member, _PAGE, {"form": form})
     created = _created(member, form) if form.is_valid() else None
     if created is None:
-        return show(request, member, _PAGE, {"form": form}, status=400)
+        return render_page(request, member, _PAGE, {"form": form}, status=400)
     context = {"row": row_of(created.sink), "secret": created.secret}
-    return show(request, member, "console/sinks/created.html", context)
+    return render_page(request, member, "console/sinks/created.html", context)
 
 
-def _created(member: Member, form: SinkForm) -> CreatedSink | None:
+def _created(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
     try:
         return create_sink(actor=member.actor, new=form.wish(), now=timezone.now())
-    except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, told(error))
+    except InvalidValue as error:
+        form.add_error(error.field if error.field in form.fields else None, translate_error(error))
     except Conflict as error:
-        form.add_error("name", told(error))
+        form.add_error("name", translate_error(error))
     return None

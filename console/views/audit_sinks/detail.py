@@ -12,58 +12,58 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from caret.foundation.concurrency.bulkhead import NoPlace
-from console.current_member import Member, for_members
-from console.delivery_errors import said_error
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from caret.foundation.concurrency.bulkhead import BulkheadFull
+from console.current_member import CurrentMember, member_required
+from console.delivery_errors import translate_delivery_error
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.outbound_limit import OUTWARD
 from console.password_hashing import BUSY
 from console.views.audit_sinks.presenters import row_of
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.compliance.audit_sinks.operations import delete_sink, replay_sink, try_sink
+from tenants.compliance.audit_sinks.operations import delete_sink, replay_sink, test_sink
 from tenants.compliance.audit_sinks.queries import get_sink
 
 _PAGE: Final = "console/sinks/sink.html"
 
 
-class Replay(forms.Form):
+class ReplayForm(forms.Form):
     from_sequence = forms.IntegerField(label=_("From entry"), min_value=1, max_value=2**53 - 1)
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_AUDIT)
-def sink(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
-    return _shown(request, member, sink_id, Replay(initial={"from_sequence": 1}))
+@member_required
+@permission_required(Permission.READ_AUDIT)
+def sink(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
+    return _shown(request, member, sink_id, ReplayForm(initial={"from_sequence": 1}))
 
 
 @require_POST
-@for_members
-@allowed(Permission.PUSH_AUDIT)
-def test(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.PUSH_AUDIT)
+def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     try:
         with OUTWARD.taken(member.actor.tenant_id):
-            tried = try_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
-    except NoPlace:
+            tried = test_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
+    except BulkheadFull:
         messages.warning(request, BUSY)
         return redirect("console:sinks-sink", sink_id)
     if tried.delivered:
         toast(request, gettext("The test arrived."))
     else:
-        messages.error(request, said_error(tried.error))
+        messages.error(request, translate_delivery_error(tried.error))
     return redirect("console:sinks-sink", sink_id)
 
 
 @require_POST
-@for_members
-@allowed(Permission.PUSH_AUDIT)
-def replay(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
-    form = Replay(request.POST)
+@member_required
+@permission_required(Permission.PUSH_AUDIT)
+def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
+    form = ReplayForm(request.POST)
     if form.is_valid() and _is_replayed(member, sink_id, form):
         toast(request, gettext("It gets them with its next delivery."))
         return redirect("console:sinks-sink", sink_id)
@@ -71,19 +71,19 @@ def replay(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.PUSH_AUDIT)
-@confirmed
-def delete(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.PUSH_AUDIT)
+@step_up_required
+def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)
     if request.method == "GET":
-        return show(request, member, "console/sinks/delete.html", {"row": row_of(found)})
+        return render_page(request, member, "console/sinks/delete.html", {"row": row_of(found)})
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
     toast(request, gettext("Nothing more is pushed to %(name)s.") % {"name": found.name})
     return redirect("console:sinks")
 
 
-def _is_replayed(member: Member, sink_id: UUID, form: Replay) -> bool:
+def _is_replayed(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> bool:
     try:
         replay_sink(
             actor=member.actor,
@@ -91,16 +91,16 @@ def _is_replayed(member: Member, sink_id: UUID, form: Replay) -> bool:
             from_sequence=form.cleaned_data["from_sequence"],
             now=timezone.now(),
         )
-    except Invalid as error:
-        form.add_error("from_sequence", told(error))
+    except InvalidValue as error:
+        form.add_error("from_sequence", translate_error(error))
         return False
     return True
 
 
 def _shown(
-    request: HttpRequest, member: Member, sink_id: UUID, form: Replay, status: int = 200
+    request: HttpRequest, member: CurrentMember, sink_id: UUID, form: ReplayForm, status: int = 200
 ) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)
     can_push = member.actor.may(Permission.PUSH_AUDIT)
     context = {"row": row_of(found), "form": form, "can_push": can_push}
-    return show(request, member, _PAGE, context, status=status)
+    return render_page(request, member, _PAGE, context, status=status)

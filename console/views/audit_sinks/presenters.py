@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from console.delivery_errors import said_error
+from console.delivery_errors import translate_delivery_error
 from tenants.compliance.audit_sinks.endpoint import SinkKind
 from tenants.compliance.audit_sinks.queries import SinkView
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SinkRow:
     sink: SinkView
     kind_name: str | Promise
     kind: str  # of the component `state`
@@ -19,10 +19,10 @@ class Row:
     error: str  # what went wrong last; "": nothing did
 
 
-def row_of(sink: SinkView) -> Row:
+def row_of(sink: SinkView) -> SinkRow:
     name = _("Webhook") if sink.kind is SinkKind.WEBHOOK else _("Syslog")
     kind, state = _state_of(sink)
-    return Row(sink, name, kind, state, said_error(sink.last_error))
+    return SinkRow(sink, name, kind, state, translate_delivery_error(sink.last_error))
 
 
 def _state_of(sink: SinkView) -> tuple[str, Promise]:

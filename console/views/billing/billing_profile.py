@@ -10,18 +10,18 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.billing.invoice_presenters import percent_of
 from console.views.billing.tabs import tabs
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import MAX_CHARS, change_customer
-from tenants.billing.invoices.document import Party
+from tenants.billing.invoices.document import InvoiceParty
 from tenants.billing.invoices.queries import find_profile
 
 _PAGE: Final = "console/billing/profile.html"
@@ -45,10 +45,10 @@ class CustomerForm(forms.Form):
     )
     email = forms.EmailField(label=_("E-mail for invoices"), max_length=MAX_CHARS, required=False)
 
-    def customer(self) -> Party:
+    def customer(self) -> InvoiceParty:
         cleaned = self.cleaned_data
         lines = [line.strip() for line in cleaned["address"].splitlines()]
-        return Party(
+        return InvoiceParty(
             name=cleaned["name"],
             address=tuple(filter(None, lines)),
             tax_id=cleaned["tax_id"],
@@ -57,9 +57,9 @@ class CustomerForm(forms.Form):
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
-def profile(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_BILLING)
+def profile(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     found = find_profile(actor=member.actor)
     context = {
         "profile": found,
@@ -67,24 +67,24 @@ def profile(request: HttpRequest, member: Member) -> HttpResponse:
         "tabs": tabs("billing-profile"),
         "may_edit": member.actor.may(Permission.WRITE_BILLING),
     }
-    return show(request, member, _PAGE, context)
+    return render_page(request, member, _PAGE, context)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_BILLING)
-@confirmed
-def edit(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_BILLING)
+@step_up_required
+def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = CustomerForm(request.POST or None, initial=_initial(member))
     if request.method == "GET":
-        return show(request, member, _FORM, {"form": form})
+        return render_page(request, member, _FORM, {"form": form})
     if not form.is_valid() or not _changed(member, form):
-        return show(request, member, _FORM, {"form": form}, status=400)
+        return render_page(request, member, _FORM, {"form": form}, status=400)
     toast(request, gettext("The next invoice is made out so."))
     return redirect("console:billing-profile")
 
 
-def _initial(member: Member) -> dict[str, str]:
+def _initial(member: CurrentMember) -> dict[str, str]:
     held = find_profile(actor=member.actor).customer
     return {
         "name": held.name,
@@ -94,11 +94,11 @@ def _initial(member: Member) -> dict[str, str]:
     }
 
 
-def _changed(member: Member, form: CustomerForm) -> bool:
+def _changed(member: CurrentMember, form: CustomerForm) -> bool:
     """False: the form says why."""
     try:
         change_customer(actor=member.actor, customer=form.customer(), now=timezone.now())
-    except Invalid as error:
-        form.add_error(error.field, told(error))
+    except InvalidValue as error:
+        form.add_error(error.field, translate_error(error))
         return False
     return True

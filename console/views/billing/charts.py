@@ -7,11 +7,11 @@ from django.utils.translation import gettext
 
 from console.charts.chart import Chart, Series, Time, Unit, bars
 from console.money_format import amount
-from console.views.billing.presenters import Spent
+from console.views.billing.presenters import SpendRow
 from tenants.base.money import MICROS, Currency
 
 
-def spent_chart(spent: Sequence[Spent], currency: Currency, *, is_by_month: bool) -> Chart:
+def spent_chart(spent: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
     name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
     series = [
         Series(gettext("Seats"), [each.seats_micros / MICROS for each in spent]),

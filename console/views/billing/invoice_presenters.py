@@ -8,7 +8,13 @@ from django.utils.formats import number_format
 from console.views.billing.presenters import name_of
 from tenants.base.billing_periods import ONE_DAY
 from tenants.base.money import MICROS_PER_CENT
-from tenants.billing.invoices.document import SEATS, Head, Kind, Line, Tax
+from tenants.billing.invoices.document import (
+    SEATS,
+    DocumentKind,
+    InvoiceHeader,
+    InvoiceLine,
+    InvoiceTax,
+)
 from tenants.billing.invoices.queries import InvoiceView
 from tenants.billing.pricing import LINES
 
@@ -25,8 +31,8 @@ class ShownLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    head: Head
+class InvoicePage:
+    head: InvoiceHeader
     is_invoice: bool
     month: date
     issued_on: date
@@ -42,11 +48,11 @@ class Shown:
     corrected_micros: int  # by credit notes, before tax
 
 
-def shown_document(invoice: InvoiceView) -> Shown:
+def shown_document(invoice: InvoiceView) -> InvoicePage:
     document, head = invoice.document, invoice.document.head
-    return Shown(
+    return InvoicePage(
         head=head,
-        is_invoice=head.kind is Kind.INVOICE,
+        is_invoice=head.kind is DocumentKind.INVOICE,
         month=date.fromisoformat(head.month),
         issued_on=date.fromisoformat(head.issued_on),
         due_on=date.fromisoformat(head.due_on),
@@ -62,7 +68,7 @@ def shown_document(invoice: InvoiceView) -> Shown:
     )
 
 
-def _line(line: Line) -> ShownLine:
+def _line(line: InvoiceLine) -> ShownLine:
     is_known = line.code == SEATS or line.code in LINES
     return ShownLine(
         name=name_of(line.code) if is_known else line.description,
@@ -75,7 +81,7 @@ def _line(line: Line) -> ShownLine:
     )
 
 
-def percent_of(tax: Tax) -> str:
+def percent_of(tax: InvoiceTax) -> str:
     """19, 7.7"""
     whole, rest = divmod(tax.basis_points, 100)
     return number_format(f"{whole}.{rest:02}".rstrip("0").rstrip("."), use_l10n=True)

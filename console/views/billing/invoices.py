@@ -9,82 +9,82 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.pagination import turning
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links
+from console.layout.permission_required import permission_required
 from console.views.billing.invoice_presenters import shown_document
 from console.views.billing.tabs import tabs
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.pdf import render
-from tenants.billing.invoices.queries import NotReproducible, find_invoice, page_of_invoices
+from tenants.billing.invoices.queries import InvoiceNotReproducible, find_invoice, page_of_invoices
 
 _LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"
 _LOST: Final = "console/billing/not_reproducible.html"
-_View = Callable[[HttpRequest, Member, int], HttpResponse]
+_View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
 _LIMIT: Final = 50
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
-def invoices(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_BILLING)
+def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     cursor = request.GET.get("cursor") or None
     try:
         page = page_of_invoices(actor=member.actor, limit=_LIMIT, cursor=cursor)
-    except Invalid:  # a cursor that is none
+    except InvalidValue:  # a cursor that is none
         return redirect("console:billing-invoices")
     context = {
         "rows": page.rows,
-        "turning": turning(request, page),
+        "turning": page_links(request, page),
         "tabs": tabs("billing-invoices"),
     }
-    return show(request, member, _LIST, context)
+    return render_page(request, member, _LIST, context)
 
 
 def _reproducible(view: _View) -> _View:
     """A document that the ledger does not give as it was issued is told, and not shown."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+    def guarded(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
         try:
             return view(request, member, number)
-        except NotReproducible:
-            return show(request, member, _LOST, {"number": number}, status=409)
+        except InvoiceNotReproducible:
+            return render_page(request, member, _LOST, {"number": number}, status=409)
 
     return guarded
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
+@member_required
+@permission_required(Permission.READ_BILLING)
 @_reproducible
-def invoice(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     context = {
         "number": number,
         "shown": shown_document(found),
         "sha256": hashlib.sha256(found.json).hexdigest(),
     }
-    return show(request, member, _PAGE, context)
+    return render_page(request, member, _PAGE, context)
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
+@member_required
+@permission_required(Permission.READ_BILLING)
 @_reproducible
-def pdf(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number).document
     return _file(render(found), f"{found.head.number}.pdf", "application/pdf")
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
+@member_required
+@permission_required(Permission.READ_BILLING)
 @_reproducible
-def as_json(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     return _file(found.json, f"{found.document.head.number}.json", "application/json")
 

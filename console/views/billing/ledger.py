@@ -8,38 +8,38 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.date_range_form import DaysForm
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.date_range_form import DateRangeForm
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
+from console.layout.permission_required import permission_required
 from console.views.billing.ledger_presenters import row_of
 from console.views.billing.tabs import tabs
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
 
 _PAGE: Final = "console/billing/ledger.html"
 _PART: Final = "console/billing/_ledger.html"
 _LIMIT: Final = 50
-_ACCOUNTS: Final[dict[Account, Promise]] = {
-    Account.UNBILLED: _("Used, not yet invoiced"),
-    Account.RECEIVABLE: _("Invoiced"),
-    Account.CREDITS: _("Credits"),
-    Account.TAX: _("Tax"),
-    Account.SEATS: _("Seats"),
-    Account.TOKENS: _("Tokens"),
-    Account.CORRECTIONS: _("Corrections"),
-    Account.ROUNDING: _("Rounding"),
-    Account.PROMOTIONS: _("Credits granted"),
+_ACCOUNTS: Final[dict[LedgerAccountCode, Promise]] = {
+    LedgerAccountCode.UNBILLED: _("Used, not yet invoiced"),
+    LedgerAccountCode.RECEIVABLE: _("Invoiced"),
+    LedgerAccountCode.CREDITS: _("Credits"),
+    LedgerAccountCode.TAX: _("Tax"),
+    LedgerAccountCode.SEATS: _("Seats"),
+    LedgerAccountCode.TOKENS: _("Tokens"),
+    LedgerAccountCode.CORRECTIONS: _("Corrections"),
+    LedgerAccountCode.ROUNDING: _("Rounding"),
+    LedgerAccountCode.PROMOTIONS: _("Credits granted"),
 }
 
 
-class Filter(DaysForm):
+class LedgerFilterForm(DateRangeForm):
     account = forms.ChoiceField(
         label=_("Account"),
         required=False,
@@ -48,39 +48,41 @@ class Filter(DaysForm):
 
     def asked(self) -> LedgerFilter:
         cleaned: dict[str, Any] = self.cleaned_data
-        account = Account(cleaned["account"]) if cleaned["account"] else None
+        account = LedgerAccountCode(cleaned["account"]) if cleaned["account"] else None
         return LedgerFilter(account=account, first=cleaned["first"], last=cleaned["last"])
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
-def ledger(request: HttpRequest, member: Member) -> HttpResponse:
-    form = Filter(request.GET)
-    is_filtered = any(request.GET.get(name) for name in Filter.base_fields)
+@member_required
+@permission_required(Permission.READ_BILLING)
+def ledger(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    form = LedgerFilterForm(request.GET)
+    is_filtered = any(request.GET.get(name) for name in LedgerFilterForm.base_fields)
     context = {"form": form, "is_filtered": is_filtered, "tabs": tabs("billing-ledger")}
     try:
-        if wants_file(request):
-            return _file(first_rows(lambda cursor: _found(member, form, cursor, MAX_PAGE)))
+        if wants_csv(request):
+            return _file(collect_rows(lambda cursor: _found(member, form, cursor, MAX_PAGE)))
         page = _found(member, form, request.GET.get("cursor") or None, _LIMIT)
-    except Invalid as error:
-        context["error"] = told(error)
-        return show(request, member, _PAGE, context, part=_PART, status=400)
+    except InvalidValue as error:
+        context["error"] = translate_error(error)
+        return render_page(request, member, _PAGE, context, part=_PART, status=400)
     context |= {
         "rows": [row_of(each, _ACCOUNTS) for each in page.rows],
-        "turning": turning(request, page, has_file=True),
+        "turning": page_links(request, page, has_file=True),
     }
-    return show(request, member, _PAGE, context, part=_PART)
+    return render_page(request, member, _PAGE, context, part=_PART)
 
 
-def _found(member: Member, form: Filter, cursor: str | None, limit: int) -> Page[TransactionView]:
+def _found(
+    member: CurrentMember, form: LedgerFilterForm, cursor: str | None, limit: int
+) -> Page[TransactionView]:
     """Raises Invalid."""
     if not form.is_valid():
-        raise Invalid("filter", "This cannot be asked for.")
+        raise InvalidValue("filter", "This cannot be asked for.")
     return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.asked())
 
 
-def _file(found: Gathered[TransactionView]) -> HttpResponse:
+def _file(found: CsvRows[TransactionView]) -> HttpResponse:
     """A row for each side; debits are above 0."""
     header = (
         *("day", "month", "transaction", "title", "account", "for", "quantity", "price_micros"),
@@ -96,4 +98,4 @@ def _file(found: Gathered[TransactionView]) -> HttpResponse:
         for booked in (row_of(each, _ACCOUNTS) for each in found.rows)
         for side in booked.sides
     ]
-    return csv_answer("ledger", header, rows, notes=notes_of(found))
+    return csv_response("ledger", header, rows, notes=notes_of(found))

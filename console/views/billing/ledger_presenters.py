@@ -8,9 +8,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.views.billing.presenters import name_of
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import SourceKind
-from tenants.billing.ledger.queries import EntryView, TransactionView
+from tenants.billing.ledger.queries import LedgerEntryView, TransactionView
 
 # The day stands beside it; what was issued says its own number, and a correction its reason.
 _TITLES: Final[dict[str, Promise]] = {
@@ -21,8 +21,8 @@ _TITLES: Final[dict[str, Promise]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    entry: EntryView
+class EntrySide:
+    entry: LedgerEntryView
     account: str
     what: str  # that was used; "": the other side
 
@@ -37,16 +37,18 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TransactionRow:
     transaction: TransactionView
     title: str
     amount_micros: int  # of each of its sides
-    sides: tuple[Side, ...]
+    sides: tuple[EntrySide, ...]
     document: int | None  # the number of an invoice or a credit note; None: it is of neither
 
 
-def row_of(transaction: TransactionView, accounts: Mapping[Account, Promise]) -> Row:
-    return Row(
+def row_of(
+    transaction: TransactionView, accounts: Mapping[LedgerAccountCode, Promise]
+) -> TransactionRow:
+    return TransactionRow(
         transaction=transaction,
         title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
         amount_micros=sum(max(0, each.amount_micros) for each in transaction.entries),
@@ -55,9 +57,11 @@ def row_of(transaction: TransactionView, accounts: Mapping[Account, Promise]) ->
     )
 
 
-def _side(entry: EntryView, accounts: Mapping[Account, Promise]) -> Side:
-    return Side(
-        entry, str(accounts[Account(entry.account)]), name_of(entry.line) if entry.line else ""
+def _side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]) -> EntrySide:
+    return EntrySide(
+        entry,
+        str(accounts[LedgerAccountCode(entry.account)]),
+        name_of(entry.line) if entry.line else "",
     )
 
 

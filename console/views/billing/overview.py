@@ -11,24 +11,24 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.pagination import address_of
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.pagination import page_url
+from console.layout.permission_required import permission_required
 from console.views.billing.charts import spent_chart
 from console.views.billing.presenters import (
-    Spent,
+    SpendRow,
     price_rows,
     spent_by_day,
     spent_by_month,
     used_rows,
 )
 from console.views.billing.tabs import Tab, tabs
-from console.views.budgets.presenters import bar_of
+from console.views.budgets.presenters import present_budget
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month, utc_day
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.status_queries import nearest_budgets
-from tenants.billing.spending.queries import Account, read_account
+from tenants.billing.budgets.status_queries import list_nearest_limit
+from tenants.billing.spending.queries import SpendingOverview, read_spending_overview
 
 _PAGE: Final = "console/billing/account.html"
 _PART: Final = "console/billing/_spent.html"
@@ -36,7 +36,7 @@ _NUM_BUDGETS: Final = 5  # the list has all
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class BillingPeriod:
     title: Promise
     first: Callable[[date], date]  # from today
     is_by_month: bool = False
@@ -48,28 +48,28 @@ def _a_year_before(day: date) -> date:
 
 
 _SPANS: Final = {
-    "30": Span(_("30 days"), lambda day: day - 29 * ONE_DAY),
-    "90": Span(_("90 days"), lambda day: day - 89 * ONE_DAY),
-    "year": Span(_("12 months"), _a_year_before, is_by_month=True),
+    "30": BillingPeriod(_("30 days"), lambda day: day - 29 * ONE_DAY),
+    "90": BillingPeriod(_("90 days"), lambda day: day - 89 * ONE_DAY),
+    "year": BillingPeriod(_("12 months"), _a_year_before, is_by_month=True),
 }
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
-def account(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_BILLING)
+def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     chosen = request.GET.get("span", "30")
     chosen, now = chosen if chosen in _SPANS else "30", timezone.now()
     first = _SPANS[chosen].first(utc_day(now))
-    found = read_account(actor=member.actor, first=first, now=now)
+    found = read_spending_overview(actor=member.actor, first=first, now=now)
     context: dict[str, Any] = {"tabs": tabs("billing"), "account": found}
     if found is not None:
         context |= _spent_over_time(found, chosen, first) | _this_month(found)
         context |= _budgets(member, found, now)
-    return show(request, member, _PAGE, context, part=_PART)
+    return render_page(request, member, _PAGE, context, part=_PART)
 
 
-def _this_month(found: Account) -> dict[str, Any]:
+def _this_month(found: SpendingOverview) -> dict[str, Any]:
     rows = used_rows(found.days, found.month)
     price = None if found.plan is None else found.plan.price
     return {
@@ -83,24 +83,24 @@ def _this_month(found: Account) -> dict[str, Any]:
     }
 
 
-def _spent_over_time(found: Account, chosen: str, first: date) -> dict[str, Any]:
+def _spent_over_time(found: SpendingOverview, chosen: str, first: date) -> dict[str, Any]:
     asked = [each for each in found.days if each.day >= first]
     by = spent_by_month if _SPANS[chosen].is_by_month else spent_by_day
-    spent: list[Spent] = by(asked, first, found.today)
+    spent: list[SpendRow] = by(asked, first, found.today)
     return {
         "chart": spent_chart(spent, found.currency, is_by_month=_SPANS[chosen].is_by_month),
         "spent_micros": sum(each.micros for each in spent),
         "spans": [
-            Tab(address_of("billing", span=name), str(span.title), name == chosen)
+            Tab(page_url("billing", span=name), str(span.title), name == chosen)
             for name, span in _SPANS.items()
         ],
     }
 
 
-def _budgets(member: Member, account: Account, now: datetime) -> dict[str, Any]:
+def _budgets(member: CurrentMember, account: SpendingOverview, now: datetime) -> dict[str, Any]:
     price = None if account.plan is None else account.plan.price
-    found = nearest_budgets(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
+    found = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
-        "budgets": [bar_of(standing, account.currency) for standing in found],
+        "budgets": [present_budget(standing, account.currency) for standing in found],
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),
     }

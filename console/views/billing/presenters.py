@@ -11,16 +11,16 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month
-from tenants.billing.plans.price_book import Price
-from tenants.billing.pricing import LINES, TokenKind
+from tenants.billing.plans.price_book import PlanPrice
+from tenants.billing.pricing import LINES, PricedTokenKind
 from tenants.billing.rating.seats import LINE as SEATS
 from tenants.billing.spending.daily_cost import DayLine
 
 _TIERS: Final[dict[Tier, Promise]] = {Tier.FAST: _("Fast tier"), Tier.QUALITY: _("Quality tier")}
-_KINDS: Final[dict[TokenKind, Promise]] = {
-    TokenKind.PROMPT: _("prompt tokens"),
-    TokenKind.CACHED_PROMPT: _("prompt tokens from the cache"),
-    TokenKind.GENERATED: _("generated tokens"),
+_KINDS: Final[dict[PricedTokenKind, Promise]] = {
+    PricedTokenKind.PROMPT: _("prompt tokens"),
+    PricedTokenKind.CACHED_PROMPT: _("prompt tokens from the cache"),
+    PricedTokenKind.GENERATED: _("generated tokens"),
 }
 
 
@@ -33,7 +33,7 @@ class PriceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendRow:
     """Of a day or a month."""
 
     begins_on: date
@@ -57,7 +57,7 @@ class UsedRow:
     amount_micros: int
 
 
-def price_rows(price: Price) -> list[PriceRow]:
+def price_rows(price: PlanPrice) -> list[PriceRow]:
     return [
         PriceRow(name, each.prompt, each.cached_prompt, each.generated)
         for tier, name in _TIERS.items()
@@ -88,14 +88,14 @@ def used_rows(days: Iterable[DayLine], month: date) -> list[UsedRow]:
     ]
 
 
-def spent_by_day(days: Iterable[DayLine], first: date, last: date) -> list[Spent]:
+def spent_by_day(days: Iterable[DayLine], first: date, last: date) -> list[SpendRow]:
     """Each day from `first` to `last`, those without anything too."""
     sums = _sums((each.day, each) for each in days)
     num_days = (last - first).days + 1
     return [_spent(first + number * ONE_DAY, sums) for number in range(num_days)]
 
 
-def spent_by_month(days: Iterable[DayLine], first: date, last: date) -> list[Spent]:
+def spent_by_month(days: Iterable[DayLine], first: date, last: date) -> list[SpendRow]:
     sums, months = _sums((month_of(each.day), each) for each in days), [month_of(first)]
     while months[-1] < month_of(last):
         months.append(next_month(months[-1]))
@@ -113,8 +113,8 @@ def _sums(dated: Iterable[tuple[date, DayLine]]) -> _Sums:
     return sums
 
 
-def _spent(begins_on: date, sums: _Sums) -> Spent:
-    return Spent(
+def _spent(begins_on: date, sums: _Sums) -> SpendRow:
+    return SpendRow(
         begins_on=begins_on,
         seats_micros=sums.get((begins_on, SEATS), 0),
         fast_micros=sums.get((begins_on, Tier.FAST.value), 0),

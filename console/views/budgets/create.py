@@ -9,18 +9,18 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.pricing import BudgetScope
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.layout.toasts import toast
 from console.views.budgets.forms import FIELDS, NewForm
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import create_budget
 from tenants.billing.budgets.queries import BudgetView
-from tenants.billing.spending.queries import currency_of
+from tenants.billing.spending.queries import read_currency
 from tenants.identity.teams.queries import page_of_teams
 
 _PAGE: Final = "console/budgets/new.html"
@@ -28,31 +28,31 @@ _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_BUDGETS)
-def new(request: HttpRequest, member: Member) -> HttpResponse:
-    currency = currency_of(actor=member.actor)
+@member_required
+@permission_required(Permission.WRITE_BUDGETS)
+def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    currency = read_currency(actor=member.actor)
     # The newest teams; of more than there are here the API makes budgets.
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     if request.method == "GET":
         form = NewForm(initial=_INITIAL, teams=teams)
-        return show(request, member, _PAGE, {"form": form, "currency": currency})
+        return render_page(request, member, _PAGE, {"form": form, "currency": currency})
     form = NewForm(request.POST, teams=teams)
     made = _made(member, form) if form.is_valid() else None
     if made is None:
-        return show(request, member, _PAGE, {"form": form, "currency": currency}, status=400)
+        return render_page(request, member, _PAGE, {"form": form, "currency": currency}, status=400)
     toast(request, gettext("The budget is in force."))
     return redirect("console:budgets-budget", made.id)
 
 
-def _made(member: Member, form: NewForm) -> BudgetView | None:
+def _made(member: CurrentMember, form: NewForm) -> BudgetView | None:
     try:
         return create_budget(
             actor=member.actor, holder=form.holder(), terms=form.terms(), now=timezone.now()
         )
-    except Invalid as error:
+    except InvalidValue as error:
         field = FIELDS.get(error.field, error.field)
-        form.add_error(field if field in form.fields else None, told(error))
+        form.add_error(field if field in form.fields else None, translate_error(error))
     except Conflict as error:
-        form.add_error(None, told(error))
+        form.add_error(None, translate_error(error))
     return None

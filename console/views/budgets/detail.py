@@ -13,34 +13,34 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
-from console.views.budgets.presenters import alert_rows, bar_of
-from tenants.base.errors import Conflict, Invalid
+from console.views.budgets.presenters import alert_rows, present_budget
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import change_budget, delete_budget
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
-from tenants.billing.budgets.undoing import undo_change
+from tenants.billing.budgets.undoing import revert_last_change
 
 _PAGE: Final = "console/budgets/budget.html"
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_BILLING)
-def budget(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_BILLING)
+def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     return _shown(request, member, budget_id)
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_BUDGETS)
-def change(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_BUDGETS)
+def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
     if form.is_valid() and (changed := _changed(member, budget_id, form)) is not None:
         toast(
@@ -53,12 +53,16 @@ def change(request: HttpRequest, member: Member, budget_id: UUID) -> HttpRespons
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_BUDGETS)
-def undo(request: HttpRequest, member: Member, budget_id: UUID, version: int) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_BUDGETS)
+def undo(
+    request: HttpRequest, member: CurrentMember, budget_id: UUID, version: int
+) -> HttpResponse:
     try:
-        undo_change(actor=member.actor, budget_id=budget_id, version=version, now=timezone.now())
-    except (Conflict, Invalid):
+        revert_last_change(
+            actor=member.actor, budget_id=budget_id, version=version, now=timezone.now()
+        )
+    except (Conflict, InvalidValue):
         said = gettext("Somebody has changed the budget since: nothing was undone.")
         messages.error(request, said)
     else:
@@ -67,29 +71,29 @@ def undo(request: HttpRequest, member: Member, budget_id: UUID, version: int) ->
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_BUDGETS)
-def secret(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_BUDGETS)
+def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     """Asked for by POST: that somebody looked is an entry of the audit log."""
     found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
     return _shown(request, member, budget_id, secret=found)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_BUDGETS)
-@confirmed
-def delete(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_BUDGETS)
+@step_up_required
+def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     if request.method == "GET":
-        context = {"bar": bar_of(found, found.currency), "budget": found}
-        return show(request, member, "console/budgets/delete.html", context)
+        context = {"bar": present_budget(found, found.currency), "budget": found}
+        return render_page(request, member, "console/budgets/delete.html", context)
     try:
         delete_budget(
             actor=member.actor, budget_id=budget_id, version=_version(request), now=timezone.now()
         )
     except Conflict as error:
-        messages.warning(request, told(error))
+        messages.warning(request, translate_error(error))
         return redirect("console:budgets-budget", budget_id)
     toast(request, gettext("The budget is deleted; it stops nothing any more."))
     return redirect("console:budgets")
@@ -104,7 +108,7 @@ def _version(request: HttpRequest) -> int:
     return version
 
 
-def _changed(member: Member, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
+def _changed(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
     """None: the form says why."""
     try:
         return change_budget(
@@ -114,9 +118,9 @@ def _changed(member: Member, budget_id: UUID, form: ChangeForm) -> BudgetView | 
             version=form.cleaned_data["version"],
             now=timezone.now(),
         )
-    except Invalid as error:
+    except InvalidValue as error:
         field = FIELDS.get(error.field, error.field)
-        form.add_error(field if field in form.fields else None, told(error))
+        form.add_error(field if field in form.fields else None, translate_error(error))
     except Conflict:
         form.add_error(
             None, gettext("Somebody has changed it meanwhile. Look at it and change it again.")
@@ -126,7 +130,7 @@ def _changed(member: Member, budget_id: UUID, form: ChangeForm) -> BudgetView | 
 
 def _shown(
     request: HttpRequest,
-    member: Member,
+    member: CurrentMember,
     budget_id: UUID,
     *,
     form: ChangeForm | None = None,
@@ -137,10 +141,10 @@ def _shown(
     context: dict[str, Any] = {
         "budget": found,
         "currency": found.currency,
-        "bar": bar_of(found, found.currency),
+        "bar": present_budget(found, found.currency),
         "alerts": alert_rows(found),
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),
         "form": form or ChangeForm(initial=initial_of(found)),
         "secret": secret,
     }
-    return show(request, member, _PAGE, context, status=status)
+    return render_page(request, member, _PAGE, context, status=status)

@@ -12,9 +12,9 @@ from django.utils.formats import get_format
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.pricing import BudgetScope
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.money import MAX_MICROS, MICROS
-from tenants.billing.budgets.operations import Holder, Terms
+from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms
 from tenants.billing.budgets.queries import BudgetView
 from tenants.identity.members.queries import find_user
 from tenants.identity.teams.queries import TeamView
@@ -64,10 +64,10 @@ class TermsForm(forms.Form):
         help_text=_("https://… gets each alert, signed (Standard Webhooks). Empty: by mail only."),
     )
 
-    def terms(self) -> Terms:
+    def terms(self) -> BudgetTerms:
         cleaned: dict[str, Any] = self.cleaned_data
         limit_micros = int(cleaned["limit"] * MICROS)
-        return Terms(limit_micros, cleaned["is_hard"], cleaned["webhook_url"])
+        return BudgetTerms(limit_micros, cleaned["is_hard"], cleaned["webhook_url"])
 
 
 class ChangeForm(TermsForm):
@@ -86,20 +86,20 @@ class NewForm(TermsForm):
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "–"), *((str(each.id), each.name) for each in teams)]
 
-    def holder(self) -> Holder:
+    def holder(self) -> BudgetTarget:
         """What is named for another scope than the chosen one says nothing. Raises Invalid."""
         cleaned: dict[str, Any] = self.cleaned_data
         scope = BudgetScope(cleaned["scope"])
         if scope is BudgetScope.TENANT:
-            return Holder(scope)
+            return BudgetTarget(scope)
         if scope is BudgetScope.TEAM:
             if cleaned["team"] is None:
-                raise Invalid("team_id", "Choose a team.")
-            return Holder(scope, cleaned["team"])
+                raise InvalidValue("team_id", "Choose a team.")
+            return BudgetTarget(scope, cleaned["team"])
         user_id = find_user(email=cleaned["person"])
         if user_id is None:
-            raise Invalid("user_id", "There is no such member.")
-        return Holder(scope, UUID(user_id))
+            raise InvalidValue("user_id", "There is no such member.")
+        return BudgetTarget(scope, UUID(user_id))
 
 
 def initial_of(budget: BudgetView) -> dict[str, Any]:

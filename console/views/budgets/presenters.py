@@ -9,18 +9,18 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.pricing import BudgetScope
-from console.delivery_errors import said_error
+from console.delivery_errors import translate_delivery_error
 from console.money_format import of_budget
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
-from tenants.billing.budgets.status_queries import Standing
+from tenants.billing.budgets.status_queries import BudgetStatus
 
 _FULL: Final = THRESHOLDS[-1]
 _NEAR: Final = THRESHOLDS[-2]
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class BudgetBar:
     """What is spent of a budget."""
 
     budget_id: UUID
@@ -47,12 +47,12 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 }
 
 
-def bar_of(budget: Standing | BudgetView, currency: str) -> Bar:
+def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
     left_micros = max(0, budget.limit_micros - budget.spent_micros)
     percent = budget.spent_micros * 100 // budget.limit_micros
     kind, state = _state(budget, percent)
-    return Bar(
-        budget_id=budget.budget_id if isinstance(budget, Standing) else budget.id,
+    return BudgetBar(
+        budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
         whose=_whose(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
         limit=of_budget(budget.limit_micros, budget.limit_micros, currency),
@@ -66,7 +66,7 @@ def bar_of(budget: Standing | BudgetView, currency: str) -> Bar:
     )
 
 
-def _state(budget: Standing | BudgetView, percent: int) -> tuple[str, Promise]:
+def _state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promise]:
     if budget.is_used_up:
         return ("bad", _("Stopped")) if budget.is_hard else ("warn", _("Over"))
     if percent >= _NEAR:
@@ -85,7 +85,7 @@ def _whose(scope: BudgetScope, holder_name: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentAlert:
     delivery: DeliveryView
     is_webhook: bool
     kind: str  # of the component `state`
@@ -99,7 +99,7 @@ class Threshold:
 
     percent: int
     alert: AlertView | None  # None: not reached this month
-    sent: tuple[Sent, ...]
+    sent: tuple[SentAlert, ...]
     is_in_next: bool  # passed at once with a higher one, whose message says it
 
 
@@ -113,7 +113,7 @@ def _threshold(percent: int, alert: AlertView | None) -> Threshold:
     return Threshold(percent, alert, sent, is_in_next=alert is not None and not sent)
 
 
-def _sent(delivery: DeliveryView) -> Sent:
+def _sent(delivery: DeliveryView) -> SentAlert:
     if delivery.delivered_at is not None:
         kind, state = "good", _("Arrived")
     elif delivery.next_at is None:
@@ -122,4 +122,10 @@ def _sent(delivery: DeliveryView) -> Sent:
         kind, state = "warn", _("Tried again soon")
     else:
         kind, state = "busy", _("On its way")
-    return Sent(delivery, delivery.channel == WEBHOOK, kind, state, said_error(delivery.last_error))
+    return SentAlert(
+        delivery,
+        delivery.channel == WEBHOOK,
+        kind,
+        state,
+        translate_delivery_error(delivery.last_error),
+    )

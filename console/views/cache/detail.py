@@ -13,20 +13,20 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
-from console.current_member import Member, for_members
-from console.layout.csv_response import csv_answer, csv_refused
-from console.layout.htmx import show
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import csv_error, csv_response
+from console.layout.htmx import render_page
 from console.usage_filters.display_names import named
 from console.usage_filters.file_notes import notes_of_figures
-from console.usage_filters.filter_form import Question, read_question
+from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.number_format import COUNTS, SHARES, count, share
 from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import cached
 from tenants.base.permissions import Permission
 from tenants.policy.cache_namespace import read_namespace
-from tenants.usage.reports.counters import Counts
-from tenants.usage.reports.figures import Figures, read_figures
-from tenants.usage.reports.queries import GroupBy, Kind, Row
+from tenants.usage.reports.counters import UsageCounters
+from tenants.usage.reports.figures import UsageFigures, read_figures
+from tenants.usage.reports.queries import GroupBy, ReportKind, ReportRow
 
 _PAGE: Final = "console/cache/cache.html"
 _PART: Final = "console/cache/_cache.html"
@@ -44,7 +44,7 @@ ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CacheRow:
     name: str
     url: str
     requests: str
@@ -56,15 +56,15 @@ class Line:
 
 
 @require_http_methods(["GET"])
-@for_members
-def cache(request: HttpRequest, member: Member) -> HttpResponse:
-    question = read_question(request, now=timezone.now())
+@member_required
+def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    question = read_usage_filters(request, now=timezone.now())
     is_file = request.GET.get("format") == "csv"
     if is_file and question.is_wrong:
-        return csv_refused(question.form)
+        return csv_error(question.form)
     found = read_figures(
         actor=member.actor,
-        kind=Kind.USAGE,
+        kind=ReportKind.USAGE,
         asked=question.asked,
         by=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_NAMES,
@@ -86,10 +86,10 @@ def cache(request: HttpRequest, member: Member) -> HttpResponse:
         "csv_url": f"?{question.narrowed(format='csv')}",
     }
     status = 400 if question.is_wrong else 200
-    return show(request, member, _PAGE, context, part=_PART, status=status)
+    return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _charts(question: Question, found: Figures) -> list[Chart]:
+def _charts(question: UsageFilters, found: UsageFigures) -> list[Chart]:
     rows, at = found.by[GroupBy.DAY], times(question)
     hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
     tokens = [
@@ -102,14 +102,14 @@ def _charts(question: Question, found: Figures) -> list[Chart]:
     ]
 
 
-def _prefilled(counts: Counts) -> float:
+def _prefilled(counts: UsageCounters) -> float:
     return counts.told_prompt_tokens - counts.cached_tokens
 
 
-def _line(question: Question, row: Row) -> Line:
+def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
     counts = row.counts
     if counts is None:
-        return Line(
+        return CacheRow(
             named("language", row.label) or gettext("not known"),
             "",
             "",
@@ -120,7 +120,7 @@ def _line(question: Question, row: Row) -> Line:
             is_hidden=True,
         )
     hits = cached(counts)
-    return Line(
+    return CacheRow(
         name=named("language", row.label) or gettext("not known"),
         url=f"{reverse('console:usage-requests')}?{question.narrowed(language=row.key)}",
         requests=count(counts.requests),
@@ -132,18 +132,18 @@ def _line(question: Question, row: Row) -> Line:
     )
 
 
-def _size(row: Row) -> int:
+def _size(row: ReportRow) -> int:
     return row.counts.requests if row.counts else -1
 
 
-def _file(question: Question, found: Figures) -> HttpResponse:
+def _file(question: UsageFilters, found: UsageFigures) -> HttpResponse:
     lines = [_cells(row) for row in [*found.by[GroupBy.LANGUAGE], found.total]]
     lines[-1][0] = "total"
     notes = notes_of_figures(question, found)
-    return csv_answer("cache-by-language", ("language", *_NAMES), lines, notes=notes)
+    return csv_response("cache-by-language", ("language", *_NAMES), lines, notes=notes)
 
 
-def _cells(row: Row) -> list[str | int | None]:
+def _cells(row: ReportRow) -> list[str | int | None]:
     return [
         row.key,
         *(None if row.counts is None else getattr(row.counts, name) for name in _NAMES),

@@ -10,15 +10,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.identity.members.tenant_status import raise_cache_epoch
+from tenants.identity.members.tenant_status import purge_cache
 
 _PAGE: Final = "console/cache/purge.html"
 
@@ -33,23 +33,23 @@ class PurgeForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-@confirmed
-def purge(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+@step_up_required
+def purge(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = PurgeForm(request.POST or None)
     if request.method == "POST" and form.is_valid() and _purged(request, member, form):
         return redirect("console:cache")
     status = 400 if form.errors else 200
-    return show(request, member, _PAGE, {"form": form}, status=status)
+    return render_page(request, member, _PAGE, {"form": form}, status=status)
 
 
-def _purged(request: HttpRequest, member: Member, form: PurgeForm) -> bool:
+def _purged(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
     reason = form.cleaned_data["reason"]
     try:
-        epoch = raise_cache_epoch(actor=member.actor, reason=reason, now=timezone.now())
-    except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, told(error))
+        epoch = purge_cache(actor=member.actor, reason=reason, now=timezone.now())
+    except InvalidValue as error:
+        form.add_error(error.field if error.field in form.fields else None, translate_error(error))
         return False
     toast(request, gettext("The cache is forgotten: epoch %(epoch)d has begun.") % {"epoch": epoch})
     return True

@@ -13,16 +13,16 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.layout.csv_response import csv_answer
-from console.layout.htmx import show
-from console.layout.pagination import wants_file
-from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import csv_response
+from console.layout.htmx import render_page
+from console.layout.pagination import wants_csv
+from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.views.content_exclusion.edit import tabs
 from console.views.policies.presenters import MODES
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import emails_of
-from tenants.policy.denials import Denials, count_denials
+from tenants.policy.denials import DenialReport, count_denials
 
 _SPANS: Final = (7, 30, 90)  # days
 MAX_SHOWN: Final = 100  # rows
@@ -38,7 +38,7 @@ REASONS: Final = {
 }
 
 
-class Order(StrEnum):
+class DenialSort(StrEnum):
     REASON = "reason"
     MODE = "mode"
     WHO = "who"
@@ -46,13 +46,13 @@ class Order(StrEnum):
     LAST = "last"
 
 
-_MOST: Final = Sorting(Order.NUM, is_descending=True)
+_MOST: Final = TableSorting(DenialSort.NUM, is_descending=True)
 _TITLES: Final = {
-    Order.REASON: _("Reason"),
-    Order.MODE: _("Asked for"),
-    Order.WHO: _("Who"),
-    Order.NUM: _("How often"),
-    Order.LAST: _("Last"),
+    DenialSort.REASON: _("Reason"),
+    DenialSort.MODE: _("Asked for"),
+    DenialSort.WHO: _("Who"),
+    DenialSort.NUM: _("How often"),
+    DenialSort.LAST: _("Last"),
 }
 
 
@@ -69,7 +69,7 @@ class SpanForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DenialRow:
     reason: str
     mode: str
     who: str
@@ -78,8 +78,8 @@ class Row:
 
 
 @require_GET
-@for_members
-def denials(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SpanForm(request.GET)
     is_valid = form.is_valid()
     days = int((form.cleaned_data["days"] if is_valid else "") or _SPANS[0])
@@ -87,7 +87,7 @@ def denials(request: HttpRequest, member: Member) -> HttpResponse:
     sorting = read_sorting(request, _MOST)
     are_all = member.actor.may(Permission.READ_USAGE)
     rows = _sorted(_rows(member, found), sorting)
-    if wants_file(request):
+    if wants_csv(request):
         return _file(rows, are_all=are_all)
     context = {
         "tabs": tabs(request, member),
@@ -99,7 +99,7 @@ def denials(request: HttpRequest, member: Member) -> HttpResponse:
         "num_hidden": max(0, len(found) - MAX_SHOWN),
         "are_all": are_all,
     }
-    return show(
+    return render_page(
         request,
         member,
         "console/exclusion/denials.html",
@@ -109,14 +109,14 @@ def denials(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-def _rows(member: Member, found: list[Denials]) -> list[Row]:
+def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     user_ids = {each.user_id for each in found if each.user_id is not None}
     emails = {}
     if member.actor.may(Permission.READ_MEMBERS):
         emails = emails_of(actor=member.actor, user_ids=user_ids)
     own = member.actor.user_id
     return [
-        Row(
+        DenialRow(
             reason=str(REASONS[each.reason]),
             mode=str(MODES.get(each.mode, each.mode)),
             who=gettext("Service keys")
@@ -131,19 +131,19 @@ def _rows(member: Member, found: list[Denials]) -> list[Row]:
     ]
 
 
-def _sorted(rows: list[Row], sorting: Sorting[Order]) -> list[Row]:
-    keys: dict[Order, Callable[[Row], Any]] = {
-        Order.REASON: lambda row: row.reason,
-        Order.MODE: lambda row: row.mode,
-        Order.WHO: lambda row: row.who,
-        Order.NUM: lambda row: row.num,
-        Order.LAST: lambda row: row.last_at,
+def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
+    keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
+        DenialSort.REASON: lambda row: row.reason,
+        DenialSort.MODE: lambda row: row.mode,
+        DenialSort.WHO: lambda row: row.who,
+        DenialSort.NUM: lambda row: row.num,
+        DenialSort.LAST: lambda row: row.last_at,
     }
     return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
 
 
-def _file(rows: list[Row], *, are_all: bool) -> HttpResponse:
+def _file(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
     """All rows, not only those that a page has room for."""
     header = ("reason", "asked_for", "who", "num", "last_at")
     cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
-    return csv_answer("refused", header, cells, notes=[] if are_all else [gettext("yours alone")])
+    return csv_response("refused", header, cells, notes=[] if are_all else [gettext("yours alone")])

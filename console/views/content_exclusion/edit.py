@@ -10,15 +10,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.content_exclusion import excluding_globs
-from console.current_member import Member, for_members
-from console.layout.htmx import show
+from caret.contracts.content_exclusion import matching_globs
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
 from console.layout.tabs import Tab, tabs_of
 from console.views.policies.form_fields import MAX_TEXT_CHARS, add_refusal, whole_number
 from console.views.policies.place_form import AS_TYPED, PlaceForm
-from console.views.policies.policy_draft import Draft, read_draft
+from console.views.policies.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review import shown as show_review
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
 from tenants.policy.document import check_exclusions
@@ -42,20 +42,20 @@ class ExclusionForm(PlaceForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class PathTest:
     repository: str
     path: str
     globs: list[tuple[str, str]]  # repository and pattern of each that excludes it; empty: none
 
 
 @dataclass(frozen=True, slots=True)
-class Editing:
+class ExclusionEditor:
     form: ExclusionForm
     replaces: int  # the version that its author has seen
-    tested: Tested | None = None
+    tested: PathTest | None = None
 
 
-def tabs(request: HttpRequest, member: Member) -> list[Tab]:
+def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     pages = [("exclusion", gettext("Rules"))]
     if member.actor.may(Permission.READ_USAGE) or member.actor.may(Permission.READ_OWN_USAGE):
         pages.append(("exclusion-denials", gettext("Refused lately")))
@@ -63,8 +63,8 @@ def tabs(request: HttpRequest, member: Member) -> list[Tab]:
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-def exclusion(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """POST's `step` is `test`, `review`, or `edit` for a draft that comes back from its review."""
     held = get_policy(actor=member.actor)
     if request.method == "GET":
@@ -74,11 +74,11 @@ def exclusion(request: HttpRequest, member: Member) -> HttpResponse:
         draft = read_draft(request.POST)
         text = write_exclusions(draft.policy.content_exclusion)
         form = ExclusionForm(initial={"content_exclusion": text})
-        return _shown(request, member, held, Editing(form, draft.replaces))
+        return _shown(request, member, held, ExclusionEditor(form, draft.replaces))
     return _written(request, member, held)
 
 
-def _read(request: HttpRequest, member: Member, held: PolicyInForce) -> HttpResponse:
+def _read(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
     """As it is in force; and tried, where the address names a path."""
     in_force = held.policy.content_exclusion
     asked = PlaceForm(request.GET)
@@ -86,23 +86,23 @@ def _read(request: HttpRequest, member: Member, held: PolicyInForce) -> HttpResp
     initial = {"content_exclusion": write_exclusions(in_force)}
     if tested is not None:
         initial |= {"repository": tested.repository, "path": tested.path}
-    editing = Editing(ExclusionForm(initial=initial), held.version, tested)
+    editing = ExclusionEditor(ExclusionForm(initial=initial), held.version, tested)
     return _shown(request, member, held, editing)
 
 
-def _written(request: HttpRequest, member: Member, held: PolicyInForce) -> HttpResponse:
+def _written(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
     replaces = whole_number(request.POST.get("replaces", "")) or held.version
     form = ExclusionForm(request.POST)
     wanted = _exclusions(form)
     if wanted is None:
-        return _shown(request, member, held, Editing(form, replaces), status=400)
+        return _shown(request, member, held, ExclusionEditor(form, replaces), status=400)
     if request.POST.get("step") == "test":
-        return _shown(request, member, held, Editing(form, replaces, _tested(form, wanted)))
+        return _shown(request, member, held, ExclusionEditor(form, replaces, _tested(form, wanted)))
     seen = held
     if replaces != held.version:
         seen = find_version(actor=member.actor, version=replaces)
     policy = msgspec.structs.replace(seen.policy, content_exclusion=wanted)
-    return show_review(request, member, Draft(policy, replaces, origin="exclusion"))
+    return show_review(request, member, PolicyDraft(policy, replaces, origin="exclusion"))
 
 
 def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
@@ -112,23 +112,23 @@ def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     try:
         found = read_exclusions(form.cleaned_data["content_exclusion"])
         check_exclusions(found)
-    except Invalid as error:
+    except InvalidValue as error:
         add_refusal(form, error)
         return None
     return found
 
 
-def _tested(form: PlaceForm, exclusion: dict[str, tuple[str, ...]]) -> Tested:
+def _tested(form: PlaceForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
-    globs = excluding_globs(exclusion, repository=repository, path=path)
-    return Tested(repository, path, globs)
+    globs = matching_globs(exclusion, repository=repository, path=path)
+    return PathTest(repository, path, globs)
 
 
 def _shown(
     request: HttpRequest,
-    member: Member,
+    member: CurrentMember,
     held: PolicyInForce,
-    editing: Editing,
+    editing: ExclusionEditor,
     status: int = 200,
 ) -> HttpResponse:
     context: dict[str, Any] = {
@@ -140,6 +140,6 @@ def _shown(
         "replaces": editing.replaces,
         "may_edit": member.actor.may(Permission.WRITE_POLICY),
     }
-    return show(
+    return render_page(
         request, member, _PAGE, context, part="console/exclusion/_tested.html", status=status
     )

@@ -13,29 +13,29 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.csv_response import csv_answer, csv_refused
-from console.layout.htmx import show
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import csv_error, csv_response
+from console.layout.htmx import render_page
 from console.usage_filters.file_notes import notes_of_figures
-from console.usage_filters.filter_form import Question, read_question
+from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.number_format import count, number, share
-from tenants.usage.reports.confidence_intervals import Estimate
+from tenants.usage.reports.confidence_intervals import IntervalEstimate
 from tenants.usage.reports.experiments import (
     MIN_SHOWN,
-    Experiments,
+    ExperimentsReport,
     ExperimentView,
-    Measured,
+    VariantMetrics,
     VariantView,
     read_experiments,
 )
-from tenants.usage.reports.queries import PERMISSIONS, Kind
+from tenants.usage.reports.queries import PERMISSIONS, ReportKind
 
 _PAGE: Final = "console/experiments/experiments.html"
 _PART: Final = "console/experiments/_experiments.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ExperimentMetric:
     name: str  # of Measured
     title: str | Promise
     better: str  # more | less
@@ -43,7 +43,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ExperimentCell:
     title: str
     value: str
     interval: str
@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class VariantRow:
     name: str
     url: str
     is_control: bool
@@ -62,32 +62,32 @@ class Line:
     users: str
     requests: str
     shown: str
-    cells: list[Cell]
+    cells: list[ExperimentCell]
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ExperimentCard:
     name: str
     control: str
-    lines: list[Line]
+    lines: list[VariantRow]
 
 
 METRICS: Final = (
-    Metric("acceptance", _("Acceptance"), "more", is_share=True),
-    Metric("persistence", _("Left after 30 s"), "more", is_share=True),
-    Metric("first_token_ms", _("First token, inline, mean"), "less", is_share=False),
+    ExperimentMetric("acceptance", _("Acceptance"), "more", is_share=True),
+    ExperimentMetric("persistence", _("Left after 30 s"), "more", is_share=True),
+    ExperimentMetric("first_token_ms", _("First token, inline, mean"), "less", is_share=False),
 )
 
 
 @require_http_methods(["GET"])
-@for_members
-def experiments(request: HttpRequest, member: Member) -> HttpResponse:
-    if not any(map(member.actor.may, PERMISSIONS[Kind.QUALITY])):
+@member_required
+def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if not any(map(member.actor.may, PERMISSIONS[ReportKind.QUALITY])):
         raise PermissionDenied
-    question = read_question(request, now=timezone.now())
+    question = read_usage_filters(request, now=timezone.now())
     is_file = request.GET.get("format") == "csv"
     if is_file and question.is_wrong:
-        return csv_refused(question.form)
+        return csv_error(question.form)
     found = read_experiments(actor=member.actor, asked=question.asked)
     if is_file:
         return _file(question, found)
@@ -100,21 +100,21 @@ def experiments(request: HttpRequest, member: Member) -> HttpResponse:
         "csv_url": f"?{question.narrowed(format='csv')}",
     }
     status = 400 if question.is_wrong else 200
-    return show(request, member, _PAGE, context, part=_PART, status=status)
+    return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _card(question: Question, found: ExperimentView) -> Card:
-    return Card(
+def _card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
+    return ExperimentCard(
         found.name,
         found.control,
         [_line(question, found.name, variant) for variant in found.variants],
     )
 
 
-def _line(question: Question, experiment: str, variant: VariantView) -> Line:
+def _line(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
     row = variant.row
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
-    return Line(
+    return VariantRow(
         name=variant.name,
         url=f"{reverse('console:usage-requests')}?{question.narrowed(variant=full_name)}",
         is_control=variant.is_control,
@@ -127,12 +127,12 @@ def _line(question: Question, experiment: str, variant: VariantView) -> Line:
     )
 
 
-def _cell(metric: Metric, variant: VariantView) -> Cell:
+def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
     write = share if metric.is_share else _ms
-    value: Estimate | None = getattr(variant.measured, metric.name)
-    apart: Estimate | None = getattr(variant.against_control, metric.name)
+    value: IntervalEstimate | None = getattr(variant.measured, metric.name)
+    apart: IntervalEstimate | None = getattr(variant.against_control, metric.name)
     kind, verdict = _verdict(metric, apart, is_few=variant.is_few)
-    return Cell(
+    return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),
         interval="" if value is None else _interval(value, write),
@@ -142,7 +142,9 @@ def _cell(metric: Metric, variant: VariantView) -> Cell:
     )
 
 
-def _verdict(metric: Metric, apart: Estimate | None, *, is_few: bool) -> tuple[str, str]:
+def _verdict(
+    metric: ExperimentMetric, apart: IntervalEstimate | None, *, is_few: bool
+) -> tuple[str, str]:
     if apart is None:
         return "off", ""
     if is_few and metric.is_share:
@@ -153,11 +155,11 @@ def _verdict(metric: Metric, apart: Estimate | None, *, is_few: bool) -> tuple[s
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 
 
-def _interval(value: Estimate, write: Callable[[float], str]) -> str:
+def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
     return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
 
 
-def _difference(metric: Metric, apart: Estimate) -> str:
+def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
     scale = 100 if metric.is_share else 1
     low, value, high = (_signed(each * scale) for each in (apart.low, apart.value, apart.high))
     unit = gettext("points") if metric.is_share else "ms"
@@ -178,7 +180,7 @@ def _ms(value: float) -> str:
     return f"{number(value, 1)} ms"
 
 
-def _file(question: Question, found: Experiments) -> HttpResponse:
+def _file(question: UsageFilters, found: ExperimentsReport) -> HttpResponse:
     names = [metric.name for metric in METRICS]
     head = ["experiment", "variant", "control", "users", "requests", "shown"]
     for name in names:
@@ -189,7 +191,7 @@ def _file(question: Question, found: Experiments) -> HttpResponse:
         for each in found.experiments
         for variant in each.variants
     ]
-    return csv_answer("experiments", head, rows, notes=notes_of_figures(question, found))
+    return csv_response("experiments", head, rows, notes=notes_of_figures(question, found))
 
 
 def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int | bool | None]:
@@ -206,6 +208,6 @@ def _estimates(variant: VariantView, names: list[str]) -> list[float | None]:
     return both
 
 
-def _three(measured: Measured, name: str) -> list[float | None]:
-    value: Estimate | None = getattr(measured, name)
+def _three(measured: VariantMetrics, name: str) -> list[float | None]:
+    value: IntervalEstimate | None = getattr(measured, name)
     return [None] * 3 if value is None else [value.value, value.low, value.high]

@@ -12,24 +12,24 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.date_range_form import DayField, DaysForm
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.date_range_form import DateRangeForm, DayField
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.layout.toasts import toast
 from console.views.exports.presenters import MEDIA
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
-from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import DefinitionView, list_definitions
 from tenants.compliance.exports.rows import Period
 
 _PAGE: Final = "console/exports/new.html"
 
 
-class NewExport(DaysForm):
+class NewExport(DateRangeForm):
     definition = forms.ChoiceField(label=_("What"))
     format = forms.ChoiceField(
         label=_("Format"),
@@ -47,22 +47,22 @@ class NewExport(DaysForm):
         # A pack has one form: what is chosen there says nothing.
         self.fields["format"].required = self.data.get("definition") != PACK
 
-    def wish(self) -> Wish:
+    def wish(self) -> ExportRequest:
         cleaned = self.cleaned_data
         definition = cleaned["definition"]
         since = datetime.combine(cleaned["first"], time.min, UTC)
         try:
             until = datetime.combine(cleaned["last"], time.min, UTC) + timedelta(days=1)
         except OverflowError as error:
-            raise Invalid("last", "There is no such day.") from error
+            raise InvalidValue("last", "There is no such day.") from error
         media = PACK_MEDIA if definition == PACK else cleaned["format"]
-        return Wish(definition, media, Period(since, until))
+        return ExportRequest(definition, media, Period(since, until))
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.EXPORT)
-def new(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.EXPORT)
+def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     known = list_definitions(actor=member.actor)
     if request.method == "GET":
         return _shown(request, member, NewExport(initial=_initial(request), known=known))
@@ -72,24 +72,24 @@ def new(request: HttpRequest, member: Member) -> HttpResponse:
     return _shown(request, member, form, 400)
 
 
-def _asked_for(request: HttpRequest, member: Member, form: NewExport) -> bool:
+def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
     try:
         request_export(actor=member.actor, wish=form.wish(), now=timezone.now())
-    except Invalid as error:
+    except InvalidValue as error:
         field = {"since": "first", "until": "last"}.get(error.field, error.field)
-        form.add_error(field if field in form.fields else None, told(error))
+        form.add_error(field if field in form.fields else None, translate_error(error))
         return False
     except Conflict as error:
-        form.add_error(None, told(error))
+        form.add_error(None, translate_error(error))
         return False
     toast(request, gettext("The export is being built. It stays here for a week."))
     return True
 
 
 def _shown(
-    request: HttpRequest, member: Member, form: NewExport, status: int = 200
+    request: HttpRequest, member: CurrentMember, form: NewExport, status: int = 200
 ) -> HttpResponse:
-    return show(request, member, _PAGE, {"form": form, "pack": PACK}, status=status)
+    return render_page(request, member, _PAGE, {"form": form, "pack": PACK}, status=status)
 
 
 def _initial(request: HttpRequest) -> dict[str, object]:

@@ -12,19 +12,19 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.layout.toasts import toast
 from console.views.exports.presenters import row_of
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
-from tenants.compliance.exports.jobs.operations import cancel_export, give_link
+from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
 from tenants.compliance.exports.jobs.queries import find_build, list_definitions
 
 P = ParamSpec("P")
-_View = Callable[Concatenate[HttpRequest, Member, UUID, P], HttpResponse]
+_View = Callable[Concatenate[HttpRequest, CurrentMember, UUID, P], HttpResponse]
 _PAGE: Final = "console/exports/export.html"
 _PART: Final = "console/exports/_export.html"
 
@@ -34,31 +34,35 @@ def _in_conflict_told(view: _View[P]) -> _View[P]:
 
     @wraps(view)
     def guarded(
-        request: HttpRequest, member: Member, export_id: UUID, *args: P.args, **kwargs: P.kwargs
+        request: HttpRequest,
+        member: CurrentMember,
+        export_id: UUID,
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> HttpResponse:
         try:
             return view(request, member, export_id, *args, **kwargs)
         except Conflict as error:
-            messages.warning(request, told(error))
+            messages.warning(request, translate_error(error))
             return redirect("console:exports-export", export_id)
 
     return cast(_View[P], guarded)
 
 
 @require_GET
-@for_members
-@allowed(Permission.EXPORT)
-def export(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.EXPORT)
+def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     build = find_build(actor=member.actor, build_id=export_id)
     titles = {each.name: gettext(each.title) for each in list_definitions(actor=member.actor)}
-    return show(request, member, _PAGE, {"row": row_of(build, titles)}, part=_PART)
+    return render_page(request, member, _PAGE, {"row": row_of(build, titles)}, part=_PART)
 
 
 @require_GET
-@for_members
-@allowed(Permission.EXPORT)
+@member_required
+@permission_required(Permission.EXPORT)
 @_in_conflict_told
-def proof(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     found = find_build(actor=member.actor, build_id=export_id)
     if not found.proof:
         raise Conflict("There is no proof before it is finished.")
@@ -68,20 +72,20 @@ def proof(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse
 
 
 @require_POST
-@for_members
-@allowed(Permission.EXPORT)
+@member_required
+@permission_required(Permission.EXPORT)
 @_in_conflict_told
-def fetch(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     """By a link that is good for some minutes, as programs get it."""
-    link = give_link(actor=member.actor, build_id=export_id, now=timezone.now())
+    link = create_signed_url(actor=member.actor, build_id=export_id, now=timezone.now())
     return redirect("console:export-file", link.token)
 
 
 @require_POST
-@for_members
-@allowed(Permission.EXPORT)
+@member_required
+@permission_required(Permission.EXPORT)
 @_in_conflict_told
-def cancel(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
+def cancel(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     cancel_export(actor=member.actor, build_id=export_id, now=timezone.now())
     toast(request, gettext("The export is cancelled."))
     return redirect("console:exports")

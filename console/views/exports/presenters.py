@@ -8,15 +8,15 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from tenants.compliance.exports.jobs.queries import BuildView
-from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, State
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 
-_STATES: Final[dict[State, tuple[str, Promise]]] = {
-    State.QUEUED: ("busy", _("Waiting")),
-    State.BUILDING: ("busy", _("Under way")),
-    State.FINISHED: ("good", _("Ready")),
-    State.FAILED: ("bad", _("Failed")),
-    State.CANCELLED: ("off", _("Cancelled")),
-    State.EXPIRED: ("off", _("Expired")),
+_STATES: Final[dict[JobState, tuple[str, Promise]]] = {
+    JobState.QUEUED: ("busy", _("Waiting")),
+    JobState.BUILDING: ("busy", _("Under way")),
+    JobState.FINISHED: ("good", _("Ready")),
+    JobState.FAILED: ("bad", _("Failed")),
+    JobState.CANCELLED: ("off", _("Cancelled")),
+    JobState.EXPIRED: ("off", _("Expired")),
 }
 _A_MOMENT: Final = timedelta(microseconds=1)
 MEDIA: Final = {
@@ -29,7 +29,7 @@ MEDIA: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExportRow:
     build: BuildView
     title: str
     media: str
@@ -42,17 +42,17 @@ class Row:
     command: str  # that verifies the file
 
 
-def row_of(build: BuildView, titles: dict[str, str]) -> Row:
+def row_of(build: BuildView, titles: dict[str, str]) -> ExportRow:
     """`titles` by definition; one that is no more keeps its name."""
     kind, state = _STATES[build.state]
-    return Row(
+    return ExportRow(
         build=build,
         title=titles.get(build.definition, build.definition),
         media=MEDIA.get(build.media, build.media),
         kind=kind,
         state=state,
         is_under_way=build.state in UNDER_WAY,
-        is_ready=build.state is State.FINISHED,
+        is_ready=build.state is JobState.FINISHED,
         percent=_percent(build),
         last=build.until - _A_MOMENT,
         command=f"manage.py verify_export {build.name} --public-key caret-signing-keys.json",

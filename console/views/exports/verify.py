@@ -11,15 +11,15 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.crypto.signing import PublicKeys
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.views.verification_result import Verdict, facts_of
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.permissions import Permission
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
-from tenants.compliance.exports.verification import Broken, Document, verify_export
+from tenants.compliance.exports.verification import BrokenExport, Document, verify_export
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -52,27 +52,27 @@ class ExportForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.EXPORT)
-def verify(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.EXPORT)
+def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """By the public keys alone; nothing is kept of the files."""
     is_sent = request.method == "POST"
     form = ExportForm(request.POST, request.FILES) if is_sent else ExportForm()
     verdict = _verdict(form) if is_sent and form.is_valid() else None
     context = {"form": form, "verdict": verdict}
     status = 400 if form.errors else 200
-    return show(request, member, "console/exports/verify.html", context, status=status)
+    return render_page(request, member, "console/exports/verify.html", context, status=status)
 
 
-def _verdict(form: ExportForm) -> Verdict:
+def _verdict(form: ExportForm) -> VerificationResult:
     file: IO[bytes] = form.cleaned_data["file"]
     proof = form.cleaned_data["proof"]
     kind = gettext("Export") if proof else gettext("Evidence pack")
     try:
         signed = _verified(file, proof.read() if proof else None, signing_keys().public_keys())
-    except Broken as error:
-        return Verdict(kind, [], str(error))
-    return Verdict(kind, facts_of(signed))
+    except BrokenExport as error:
+        return VerificationResult(kind, [], str(error))
+    return VerificationResult(kind, signed_fields(signed))
 
 
 def _verified(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:

@@ -2,16 +2,16 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from console.current_member import Member
+from console.current_member import CurrentMember
 from console.editor_settings import settings_with
-from console.layout.htmx import show
+from console.layout.htmx import render_page
 from console.views.keys.presenters import key_line
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.scopes import MODES
 
 
 def show_once(
-    request: HttpRequest, member: Member, created: CreatedKey, *, is_new: bool = True
+    request: HttpRequest, member: CurrentMember, created: CreatedKey, *, is_new: bool = True
 ) -> HttpResponse:
     """`is_new`: not rotated."""
     completes = any(scope in MODES for scope in created.key.scopes)
@@ -21,4 +21,4 @@ def show_once(
         "is_new": is_new,
         "editors": settings_with(created.text) if completes else [],
     }
-    return show(request, member, "console/keys/created.html", context)
+    return render_page(request, member, "console/keys/created.html", context)

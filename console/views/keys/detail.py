@@ -6,8 +6,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from caret.foundation.ids import LookupId
-from console.current_member import Member, for_members
-from console.layout.htmx import show
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
 from console.views.keys.presenters import key_line, scope_lines
 from tenants.base.errors import Forbidden, NotFound
 from tenants.base.permissions import Permission
@@ -16,8 +16,8 @@ from tenants.identity.api_keys.unowned import is_unattended
 
 
 @require_GET
-@for_members
-def key(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
+@member_required
+def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     found = key_or_404(member, lookup_id)
     now = timezone.now()
     context = {
@@ -29,10 +29,10 @@ def key(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
         "target": f"key:{found.lookup_id}",
         "reads_audit": member.actor.may(Permission.READ_AUDIT),
     }
-    return show(request, member, "console/keys/key.html", context)
+    return render_page(request, member, "console/keys/key.html", context)
 
 
-def key_or_404(member: Member, lookup_id: str) -> KeyView:
+def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
     """Another tenant's, another's, and none are the same."""
     try:
         return find_key(actor=member.actor, lookup_id=LookupId(lookup_id), now=timezone.now())

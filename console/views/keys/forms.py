@@ -12,7 +12,7 @@ from caret.contracts.api_key import KeyKind
 from console.views.keys.presenters import API_NAMES, KIND_NAMES, MODE_NAMES
 from tenants.base.text_validation import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import MAX_OVERLAP
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import MAX_NAME_CHARS
 
 NEVER: Final = "never"
@@ -25,7 +25,7 @@ _MAX_NETWORKS_CHARS: Final = 2_000
 _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
 
-class Lifetime(forms.Form):
+class KeyLifetime(forms.Form):
     """Base of both."""
 
     lifetime = forms.ChoiceField(label=_("Expires"))
@@ -56,7 +56,7 @@ class Lifetime(forms.Form):
         return now + timedelta(days=int(lifetime))
 
 
-class NewKeyForm(Lifetime):
+class NewKeyForm(KeyLifetime):
     name = forms.CharField(
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
@@ -79,7 +79,7 @@ class NewKeyForm(Lifetime):
         label=_("Completions"),
         required=False,
         choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
-        initial=[Scope.INFERENCE.value],
+        initial=[KeyScope.INFERENCE.value],
         widget=forms.CheckboxSelectMultiple,
         help_text=_("What the key may ask gateways for."),
     )
@@ -112,18 +112,18 @@ class NewKeyForm(Lifetime):
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
         self.offer([*_lifetimes(max_days), *endless], str(default))
 
-    def wanted_scopes(self) -> frozenset[Scope]:
+    def wanted_scopes(self) -> frozenset[KeyScope]:
         """Of the API's, which other kinds are not shown, a service key's alone."""
         named = list(self.cleaned_data.get("modes", ()))
         if self._is_service():
             named += self.cleaned_data.get("scopes", ())
-        return frozenset(Scope(name) for name in named)
+        return frozenset(KeyScope(name) for name in named)
 
     def _is_service(self) -> bool:
         return self.cleaned_data.get("kind") == KeyKind.SERVICE
 
 
-class RotateKeyForm(Lifetime):
+class RotateKeyForm(KeyLifetime):
     overlap = forms.TypedChoiceField(
         label=_("The old text stays good for"), coerce=int, initial="24"
     )

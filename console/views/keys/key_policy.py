@@ -10,13 +10,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from tenants.base.errors import Invalid, Outdated
+from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import MAX_REASON_CHARS
 from tenants.policy.document import write_policy
@@ -46,10 +46,10 @@ class RulesForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-@confirmed
-def rules(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+@step_up_required
+def rules(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     held = get_policy(actor=member.actor)
     if request.method == "GET":
         return _shown(request, member, RulesForm(initial=_initial(held)))
@@ -61,9 +61,9 @@ def rules(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 def _shown(
-    request: HttpRequest, member: Member, form: RulesForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, form: RulesForm, status: int = 200
 ) -> HttpResponse:
-    return show(request, member, "console/keys/rules.html", {"form": form}, status=status)
+    return render_page(request, member, "console/keys/rules.html", {"form": form}, status=status)
 
 
 def _initial(held: PolicyInForce) -> dict[str, object]:
@@ -71,7 +71,7 @@ def _initial(held: PolicyInForce) -> dict[str, object]:
     return {name: document.get(name) for name in _FIELDS} | {"version": held.version}
 
 
-def _set(member: Member, held: PolicyInForce, form: RulesForm) -> bool:
+def _set(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
     """False: the form says why."""
     document = write_policy(held.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
     try:
@@ -82,9 +82,9 @@ def _set(member: Member, held: PolicyInForce, form: RulesForm) -> bool:
             now=timezone.now(),
             replaces=form.cleaned_data["version"],
         )
-    except Outdated:
+    except VersionConflict:
         text = gettext("Somebody has changed the policy meanwhile. Load the page anew.")
         form.add_error(None, text)
-    except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, told(error))
+    except InvalidValue as error:
+        form.add_error(error.field if error.field in form.fields else None, translate_error(error))
     return form.is_valid()

@@ -12,21 +12,21 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from caret.contracts.api_key import KeyKind
-from console.current_member import Member, for_members
-from console.layout.csv_response import Gathered, csv_answer, csv_refused, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, key_line, key_lines
-from tenants.base.errors import Forbidden, Invalid
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.queries import KeyState, KeyView
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.search import (
-    Concern,
+    KeyConcern,
     KeyCounts,
+    KeyFilter,
     KeyOrder,
-    WantedKeys,
     count_keys,
     find_keys,
 )
@@ -34,7 +34,7 @@ from tenants.security.authorization.actor import Actor
 
 _PAGE_ROWS: Final = 25
 _PLAYGROUND: Final = "playground"
-_NEWEST: Final = Sorting(KeyOrder.CREATED, is_descending=True)
+_NEWEST: Final = TableSorting(KeyOrder.CREATED, is_descending=True)
 _TITLES: Final = {
     KeyOrder.NAME: _("Key"),
     KeyOrder.CREATED: _("Created"),
@@ -60,7 +60,7 @@ class FindKeys(forms.Form):
 class _LookForm(forms.Form):
     """What the tabs choose."""
 
-    look = forms.ChoiceField(choices=[(each.value, "") for each in Concern], required=False)
+    look = forms.ChoiceField(choices=[(each.value, "") for each in KeyConcern], required=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Tab:
 
 
 @require_GET
-@for_members
-def keys(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor, now = member.actor, timezone.now()
     form, look = FindKeys(request.GET), _LookForm(request.GET)
     is_file = request.GET.get("as") == "csv"
     if is_file and not (form.is_valid() and look.is_valid()):
-        return csv_refused(form, look)
+        return csv_error(form, look)
     sorting = read_sorting(request, _NEWEST)
     wanted = _wanted(form, look, sorting)
 
@@ -86,12 +86,12 @@ def keys(request: HttpRequest, member: Member) -> HttpResponse:
 
     try:
         if is_file:
-            return _file(actor, first_rows(page_after))
+            return _file(actor, collect_rows(page_after))
         page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
         counts = count_keys(actor=actor, now=now)
     except Forbidden as error:
         raise PermissionDenied from error
-    except Invalid as error:
+    except InvalidValue as error:
         raise Http404 from error
     context = {
         "form": form,
@@ -106,32 +106,34 @@ def keys(request: HttpRequest, member: Member) -> HttpResponse:
         "sees_all": actor.may(Permission.READ_KEYS),
         "can_create": actor.may(Permission.CREATE_KEYS),
     }
-    return show(request, member, "console/keys/keys.html", context, part="console/keys/_rows.html")
+    return render_page(
+        request, member, "console/keys/keys.html", context, part="console/keys/_rows.html"
+    )
 
 
-def _wanted(form: FindKeys, look: _LookForm, sorting: Sorting[KeyOrder]) -> WantedKeys:
+def _wanted(form: FindKeys, look: _LookForm, sorting: TableSorting[KeyOrder]) -> KeyFilter:
     """What cannot be read is passed over: a link may be older than we are."""
     form.is_valid()
     look.is_valid()
     kind, state = form.cleaned_data.get("kind"), form.cleaned_data.get("state")
     concern = look.cleaned_data.get("look")
-    return WantedKeys(
+    return KeyFilter(
         text=form.cleaned_data.get("q", ""),
         kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
         state=KeyState(state) if state else None,
-        concern=Concern(concern) if concern else None,
+        concern=KeyConcern(concern) if concern else None,
         of_playground=kind == _PLAYGROUND,
         order=sorting.order,
         is_descending=sorting.is_descending,
     )
 
 
-def _tabs(request: HttpRequest, here: Concern | None, counts: KeyCounts) -> list[Tab]:
+def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> list[Tab]:
     named = {
         None: (gettext("All"), counts.listed),
-        Concern.IDLE: (gettext("Idle"), counts.idle),
-        Concern.UNATTENDED: (gettext("Unattended"), counts.unattended),
-        Concern.LEAKED: (gettext("Leaked"), counts.leaked),
+        KeyConcern.IDLE: (gettext("Idle"), counts.idle),
+        KeyConcern.UNATTENDED: (gettext("Unattended"), counts.unattended),
+        KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [
         Tab(f"{title} {number}", with_query(request, look=concern), concern is here)
@@ -139,7 +141,7 @@ def _tabs(request: HttpRequest, here: Concern | None, counts: KeyCounts) -> list
     ]
 
 
-def _file(actor: Actor, listed: Gathered[KeyView]) -> HttpResponse:
+def _file(actor: Actor, listed: CsvRows[KeyView]) -> HttpResponse:
     header = (
         *("key", "name", "kind", "owner", "state", "created_at", "expires_at"),
         *("last_used_at", "revoked_at", "scopes", "networks"),
@@ -152,4 +154,4 @@ def _file(actor: Actor, listed: Gathered[KeyView]) -> HttpResponse:
         )
         for key in listed.rows
     ]
-    return csv_answer("keys", header, rows, notes=notes_of(listed))
+    return csv_response("keys", header, rows, notes=notes_of(listed))

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.api_key import KeyKind
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.queries import KeyState, KeyView
-from tenants.identity.api_keys.scopes import MODES, Scope, stored
+from tenants.identity.api_keys.scopes import MODES, KeyScope, stored
 from tenants.security.authorization.actor import Actor
 
 KIND_NAMES: Final[dict[KeyKind, Promise]] = {
@@ -23,31 +23,31 @@ STATE_NAMES: Final[dict[KeyState, Promise]] = {
     KeyState.EXPIRED: _("Expired"),
     KeyState.REVOKED: _("Revoked"),
 }
-MODE_NAMES: Final[dict[Scope, Promise]] = {
-    Scope.INFERENCE: _("Every kind of completion, later ones included"),
-    Scope.INLINE: _("Inline suggestions"),
-    Scope.FIM: _("Fill in the middle"),
-    Scope.BLOCK: _("Blocks"),
-    Scope.DOCSTRING: _("Docstrings"),
-    Scope.CHAT: _("Chat"),
+MODE_NAMES: Final[dict[KeyScope, Promise]] = {
+    KeyScope.INFERENCE: _("Every kind of completion, later ones included"),
+    KeyScope.INLINE: _("Inline suggestions"),
+    KeyScope.FIM: _("Fill in the middle"),
+    KeyScope.BLOCK: _("Blocks"),
+    KeyScope.DOCSTRING: _("Docstrings"),
+    KeyScope.CHAT: _("Chat"),
 }
-API_NAMES: Final[dict[Scope, Promise]] = {
-    Scope.USAGE_READ: _("Read usage"),
-    Scope.KEYS_READ: _("List keys"),
-    Scope.KEYS_WRITE: _("Make, rotate and revoke keys"),
-    Scope.POLICIES_READ: _("Read policies"),
-    Scope.POLICIES_WRITE: _("Change policies"),
-    Scope.TENANT_READ: _("Read what the tenant is"),
-    Scope.MEMBERS_READ: _("List members"),
-    Scope.TEAMS_READ: _("List teams"),
-    Scope.TEAMS_WRITE: _("Change teams"),
-    Scope.AUDIT_READ: _("Read the audit trail"),
-    Scope.CONSENT_READ: _("Read consent"),
-    Scope.QUALITY_READ: _("Read measures of quality"),
-    Scope.RETENTION_READ: _("Read retention"),
-    Scope.BILLING_READ: _("Read bills and budgets"),
-    Scope.BUDGETS_WRITE: _("Change budgets"),
-    Scope.EXPORTS: _("Export what it may read"),
+API_NAMES: Final[dict[KeyScope, Promise]] = {
+    KeyScope.USAGE_READ: _("Read usage"),
+    KeyScope.KEYS_READ: _("List keys"),
+    KeyScope.KEYS_WRITE: _("Make, rotate and revoke keys"),
+    KeyScope.POLICIES_READ: _("Read policies"),
+    KeyScope.POLICIES_WRITE: _("Change policies"),
+    KeyScope.TENANT_READ: _("Read what the tenant is"),
+    KeyScope.MEMBERS_READ: _("List members"),
+    KeyScope.TEAMS_READ: _("List teams"),
+    KeyScope.TEAMS_WRITE: _("Change teams"),
+    KeyScope.AUDIT_READ: _("Read the audit trail"),
+    KeyScope.CONSENT_READ: _("Read consent"),
+    KeyScope.QUALITY_READ: _("Read measures of quality"),
+    KeyScope.RETENTION_READ: _("Read retention"),
+    KeyScope.BILLING_READ: _("Read bills and budgets"),
+    KeyScope.BUDGETS_WRITE: _("Change budgets"),
+    KeyScope.EXPORTS: _("Export what it may read"),
 }
 _TONES: Final = {KeyState.ACTIVE: "good", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
 
@@ -90,8 +90,8 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
     )
 
 
-def scope_lines(scopes: frozenset[Scope]) -> list[ScopeLine]:
+def scope_lines(scopes: frozenset[KeyScope]) -> list[ScopeLine]:
     """Kinds of completion first."""
     names = MODE_NAMES | API_NAMES
-    listed = sorted(stored(scopes), key=lambda code: (Scope(code) not in MODES, code))
-    return [ScopeLine(str(names[Scope(code)]), code) for code in listed]
+    listed = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
+    return [ScopeLine(str(names[KeyScope(code)]), code) for code in listed]

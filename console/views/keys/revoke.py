@@ -6,10 +6,10 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.keys.detail import key_or_404
 from console.views.keys.presenters import key_line
@@ -19,14 +19,14 @@ from tenants.identity.api_keys.operations import revoke_key
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.REVOKE_KEYS)
-@confirmed
-def revoke(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
+@member_required
+@permission_required(Permission.REVOKE_KEYS)
+@step_up_required
+def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     key = key_or_404(member, lookup_id)
     if request.method == "GET":
         context = {"line": key_line(member.actor, key), "max_reason_chars": MAX_REASON_CHARS}
-        return show(request, member, "console/keys/revoke.html", context)
+        return render_page(request, member, "console/keys/revoke.html", context)
     reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
     revoke_key(actor=member.actor, lookup_id=key.lookup_id, reason=reason, now=timezone.now())
     toast(

@@ -10,18 +10,18 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.form_tokens import new_form, take_form
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.form_tokens import consume_form_token, issue_form_token
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.views.keys.created import show_once
 from console.views.keys.detail import key_or_404
 from console.views.keys.forms import RotateKeyForm
 from console.views.keys.presenters import key_line
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.identity.api_keys.operations import CreatedKey, Rotation, rotate_key
+from tenants.identity.api_keys.operations import CreatedKey, KeyRotation, rotate_key
 from tenants.identity.api_keys.queries import KeyView
 from tenants.policy.queries import get_policy
 
@@ -30,16 +30,16 @@ _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason"
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.CREATE_KEYS)
-def rotate(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
+@member_required
+@permission_required(Permission.CREATE_KEYS)
+def rotate(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     key = key_or_404(member, lookup_id)
     if not key_line(member.actor, key).can_rotate:
         messages.warning(request, gettext("Only a key that is in force can be rotated."))
         return redirect("console:keys-key", lookup_id=key.lookup_id)
     if request.method == "GET":
         return _shown(request, member, key, _form(request, member))
-    if not take_form(request, _FORM):
+    if not consume_form_token(request, _FORM):
         messages.warning(request, gettext("This form was used already. No second text was made."))
         return redirect("console:keys-key", lookup_id=key.lookup_id)
     form = _form(request, member)
@@ -49,37 +49,41 @@ def rotate(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse
     return show_once(request, member, created, is_new=False)
 
 
-def _form(request: HttpRequest, member: Member) -> RotateKeyForm:
+def _form(request: HttpRequest, member: CurrentMember) -> RotateKeyForm:
     form = RotateKeyForm(request.POST or None)
     form.allow(get_policy(actor=member.actor).policy.max_key_lifetime_days)
     return form
 
 
 def _shown(
-    request: HttpRequest, member: Member, key: KeyView, form: RotateKeyForm, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    key: KeyView,
+    form: RotateKeyForm,
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "form": form,
-        "form_token": new_form(request, _FORM),
+        "form_token": issue_form_token(request, _FORM),
         "line": key_line(member.actor, key),
     }
-    return show(request, member, "console/keys/rotate.html", context, status=status)
+    return render_page(request, member, "console/keys/rotate.html", context, status=status)
 
 
-def _rotated(member: Member, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
+def _rotated(member: CurrentMember, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
     """None: the form says why."""
     now = timezone.now()
     if not form.is_valid():
         return None
-    rotation = Rotation(
+    rotation = KeyRotation(
         overlap=timedelta(hours=form.cleaned_data["overlap"]),
         expires_at=form.new_expiry(now),
         reason=form.cleaned_data["reason"],
     )
     try:
         return rotate_key(actor=member.actor, lookup_id=key.lookup_id, rotation=rotation, now=now)
-    except Invalid as error:
-        form.add_error(_FIELDS.get(error.field), told(error))
+    except InvalidValue as error:
+        form.add_error(_FIELDS.get(error.field), translate_error(error))
     except (Conflict, Forbidden) as error:
-        form.add_error(None, told(error))
+        form.add_error(None, translate_error(error))
     return None

@@ -15,21 +15,21 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import way_to_confirm
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.views.keys.presenters import key_lines
 from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import MAX_REASON_CHARS
-from tenants.identity.api_keys.queries import FirstKeys
-from tenants.identity.api_keys.search import WantedKeys, find_keys
+from tenants.identity.api_keys.queries import KeySummary
+from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.member_lifecycle import change_role, remove_member
-from tenants.identity.members.directory import described
+from tenants.identity.members.directory import with_details
 from tenants.identity.members.queries import MemberRow, find_member
 from tenants.privacy.consent.queries import get_consent_of
 from tenants.security.authorization.actor import Actor
@@ -55,11 +55,11 @@ class RoleForm(forms.Form):
 
 
 @require_GET
-@for_members
-def one(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
+@member_required
+def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
     found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
-    [row] = described(actor.tenant_id, [found])
+    [row] = with_details(actor.tenant_id, [found])
     context = {
         "row": row,
         "name": row.name or row.email,
@@ -77,17 +77,17 @@ def one(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpRespons
         "reads_audit": actor.may(Permission.READ_AUDIT),
         "exports_subjects": actor.may(Permission.EXPORT_SUBJECTS),
     }
-    return show(request, member, "console/members/member.html", context)
+    return render_page(request, member, "console/members/member.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_MEMBERS)
-def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_MEMBERS)
+def role(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_change(member.actor, found):
         raise PermissionDenied
-    if (way := way_to_confirm(request, member)) is not None:
+    if (way := step_up_url(request, member)) is not None:
         return way
     choices = role_choices(member.actor)
     if request.method == "GET":
@@ -100,12 +100,12 @@ def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpRespon
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
+@member_required
+def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_remove(member.actor, found):
         raise PermissionDenied
-    if (way := way_to_confirm(request, member)) is not None:
+    if (way := step_up_url(request, member)) is not None:
         return way
     context: dict[str, Any] = {
         "found": found,
@@ -114,15 +114,15 @@ def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResp
         "max_reason_chars": MAX_REASON_CHARS,
     }
     if request.method == "GET":
-        return show(request, member, "console/members/remove.html", context)
+        return render_page(request, member, "console/members/remove.html", context)
     reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
     try:
         left = remove_member(
             actor=member.actor, user_id=found.user_id, reason=reason, now=timezone.now()
         )
     except Conflict as error:
-        context["error"] = told(error)
-        return show(request, member, "console/members/remove.html", context, status=400)
+        context["error"] = translate_error(error)
+        return render_page(request, member, "console/members/remove.html", context, status=400)
     text = gettext("%(name)s is a member no more. Their keys are refused within a second.")
     toast(request, text % {"name": context["name"]})
     _tell_left(request, left)
@@ -134,7 +134,7 @@ def _said(request: HttpRequest) -> Any:
     return {"role": request.GET["to"]} if "to" in request.GET else request.POST
 
 
-def _changed(request: HttpRequest, member: Member, found: MemberRow, form: RoleForm) -> bool:
+def _changed(request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm) -> bool:
     """False: the form says why."""
     try:
         changed = change_role(
@@ -144,8 +144,8 @@ def _changed(request: HttpRequest, member: Member, found: MemberRow, form: RoleF
             reason=form.cleaned_data["reason"],
             now=timezone.now(),
         )
-    except (Conflict, Forbidden, Invalid) as error:
-        form.add_error("role", told(error))
+    except (Conflict, Forbidden, InvalidValue) as error:
+        form.add_error("role", translate_error(error))
         return False
     text = gettext("%(name)s is %(role)s now.")
     names = {"name": found.name or found.email, "role": ROLE_NAMES[changed.member.role]}
@@ -155,7 +155,7 @@ def _changed(request: HttpRequest, member: Member, found: MemberRow, form: RoleF
     return True
 
 
-def _tell_left(request: HttpRequest, left: FirstKeys) -> None:
+def _tell_left(request: HttpRequest, left: KeySummary) -> None:
     if left.total:
         text = ngettext(
             "%(num)d key goes on that the member was shown. See the unattended keys.",
@@ -168,7 +168,7 @@ def _tell_left(request: HttpRequest, left: FirstKeys) -> None:
 def _key_lines(actor: Actor, user_id: UserId) -> Any:
     if not actor.may(Permission.READ_KEYS):
         return []
-    wanted = WantedKeys(owner_id=user_id)
+    wanted = KeyFilter(owner_id=user_id)
     page = find_keys(actor=actor, wanted=wanted, limit=_MAX_KEYS, cursor=None, now=timezone.now())
     return key_lines(actor, page.rows)
 
@@ -186,7 +186,7 @@ def _can_remove(actor: Actor, found: MemberRow) -> bool:
 
 
 def _role_page(
-    request: HttpRequest, member: Member, found: MemberRow, form: RoleForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm, status: int = 200
 ) -> HttpResponse:
     context = {"form": form, "found": found, "name": found.name or found.email}
-    return show(request, member, "console/members/role.html", context, status=status)
+    return render_page(request, member, "console/members/role.html", context, status=status)

@@ -14,22 +14,22 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
-from console.layout.permission_required import allowed
-from console.layout.step_up import way_to_confirm
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
-from tenants.base.errors import Conflict, Invalid, LimitReached
+from tenants.base.errors import Conflict, InvalidValue, LimitReached
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.allowance import get_allowance
 from tenants.identity.invitations.email import send_invitation
-from tenants.identity.invitations.operations import invite, revoke_invitation
+from tenants.identity.invitations.operations import create_invitation, revoke_invitation
 from tenants.identity.invitations.queries import (
     InvitationState,
     InvitationView,
@@ -61,7 +61,7 @@ class InviteForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InvitationRow:
     invitation: InvitationView
     role_name: str
     state_name: str
@@ -71,32 +71,32 @@ class Line:
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_MEMBERS)
-def invitations(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_MEMBERS)
+def invitations(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[InvitationView]:
         now = timezone.now()
         return page_of_invitations(actor=member.actor, limit=limit, cursor=cursor, now=now)
 
-    if wants_file(request):
-        return _file(first_rows(page_after))
+    if wants_csv(request):
+        return _file(collect_rows(page_after))
     try:
         page = page_after(request.GET.get("cursor") or None, _PAGE_ROWS)
-    except Invalid as error:
+    except InvalidValue as error:
         raise Http404 from error
     context = {
         "lines": [_line(member, row) for row in page.rows],
-        "turning": turning(request, page, has_file=True),
+        "turning": page_links(request, page, has_file=True),
         "tabs": tabs("members-invitations"),
         "can_invite": member.actor.may(Permission.WRITE_MEMBERS),
     }
-    return show(request, member, "console/members/invitations.html", context)
+    return render_page(request, member, "console/members/invitations.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_MEMBERS)
-def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_MEMBERS)
+def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     choices = role_choices(member.actor)
     if request.method == "GET":
         form = InviteForm(choices=choices, initial={"email": request.GET.get("email", "")})
@@ -105,15 +105,15 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
     if not form.is_valid():
         return _shown(request, member, form, status=400)
     role = Role(form.cleaned_data["role"])
-    if role in _POWERFUL and (way := way_to_confirm(request, member)) is not None:
+    if role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
     try:
         _invite(request, member, form.cleaned_data["email"], role)
-    except (Conflict, Invalid) as error:
-        form.add_error("email", told(error))
+    except (Conflict, InvalidValue) as error:
+        form.add_error("email", translate_error(error))
         return _shown(request, member, form, status=400)
     except LimitReached as error:
-        form.add_error("email", told(error))
+        form.add_error("email", translate_error(error))
         response = _shown(request, member, form, status=429)
         response["Retry-After"] = str(error.retry_after_s)
         return response
@@ -121,24 +121,26 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_MEMBERS)
-def send_again(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_MEMBERS)
+def send_again(
+    request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
+) -> HttpResponse:
     """A new one in place of the old, whose link works no more."""
     held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
-    if held.role in _POWERFUL and (way := way_to_confirm(request, member)) is not None:
+    if held.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
     try:
         _invite(request, member, held.email, held.role)
     except (Conflict, LimitReached) as error:
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
     return redirect("console:members-invitations")
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_MEMBERS)
-def revoke(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_MEMBERS)
+def revoke(request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID) -> HttpResponse:
     held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     revoke_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     text = gettext("The invitation of %(email)s is taken back: its link opens nothing.")
@@ -146,9 +148,9 @@ def revoke(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> Ht
     return redirect("console:members-invitations")
 
 
-def _invite(request: HttpRequest, member: Member, email: str, role: Role) -> None:
+def _invite(request: HttpRequest, member: CurrentMember, email: str, role: Role) -> None:
     """Raises Conflict, Forbidden, Invalid, LimitReached."""
-    made = invite(
+    made = create_invitation(
         actor=member.actor,
         email=email,
         role=role,
@@ -162,11 +164,11 @@ def _invite(request: HttpRequest, member: Member, email: str, role: Role) -> Non
         toast(request, gettext("%(email)s is invited by mail.") % {"email": made.email})
 
 
-def _line(member: Member, row: InvitationView) -> Line:
+def _line(member: CurrentMember, row: InvitationView) -> InvitationRow:
     actor = member.actor
     permission = Permission.WRITE_OWNERS if row.role is Role.OWNER else Permission.WRITE_MEMBERS
     is_open = row.state is InvitationState.OPEN
-    return Line(
+    return InvitationRow(
         invitation=row,
         role_name=str(ROLE_NAMES[row.role]),
         state_name=str(STATE_NAMES[row.state]),
@@ -177,16 +179,16 @@ def _line(member: Member, row: InvitationView) -> Line:
 
 
 def _shown(
-    request: HttpRequest, member: Member, form: InviteForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, form: InviteForm, status: int = 200
 ) -> HttpResponse:
     context = {
         "form": form,
         "allowance": get_allowance(actor=member.actor, now=timezone.now()),
     }
-    return show(request, member, "console/members/invite.html", context, status=status)
+    return render_page(request, member, "console/members/invite.html", context, status=status)
 
 
-def _file(found: Gathered[InvitationView]) -> HttpResponse:
+def _file(found: CsvRows[InvitationView]) -> HttpResponse:
     header = ("email", "role", "state", "invited_by", "created_at", "mailed_at", "expires_at")
     rows = [
         (
@@ -195,4 +197,4 @@ def _file(found: Gathered[InvitationView]) -> HttpResponse:
         )
         for each in found.rows
     ]
-    return csv_answer("invitations", header, rows, notes=notes_of(found))
+    return csv_response("invitations", header, rows, notes=notes_of(found))

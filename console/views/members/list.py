@@ -8,21 +8,21 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.layout.csv_response import Gathered, csv_answer, csv_refused, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.views.members.presenters import ROLE_NAMES, way_names
 from console.views.members.tabs import tabs
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission, Role
-from tenants.identity.members.directory import DirectoryRow
-from tenants.identity.members.search import MemberOrder, WantedMembers, find_directory
+from tenants.identity.members.directory import MemberDirectoryRow
+from tenants.identity.members.search import MemberFilter, MemberOrder, find_directory
 
 _PAGE_ROWS: Final = 25
-_BY_EMAIL: Final = Sorting(MemberOrder.EMAIL, is_descending=False)
+_BY_EMAIL: Final = TableSorting(MemberOrder.EMAIL, is_descending=False)
 _TITLES: Final = {MemberOrder.EMAIL: _("Member"), MemberOrder.SINCE: _("Since")}
 
 
@@ -39,8 +39,8 @@ class FindMembers(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    row: DirectoryRow
+class MemberListRow:
+    row: MemberDirectoryRow
     name: str  # the address, where there is none
     role_name: str
     teams: str
@@ -48,24 +48,24 @@ class Line:
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_MEMBERS)
-def members(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_MEMBERS)
+def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
     form, sorting = FindMembers(request.GET), read_sorting(request, _BY_EMAIL)
     is_file = request.GET.get("as") == "csv"
     if is_file and not form.is_valid():
-        return csv_refused(form)
+        return csv_error(form)
     wanted = _wanted(form, sorting)
 
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[DirectoryRow]:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[MemberDirectoryRow]:
         return find_directory(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
 
     try:
         if is_file:
-            return _file(first_rows(page_after))
+            return _file(collect_rows(page_after))
         page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
-    except Invalid as error:
+    except InvalidValue as error:
         raise Http404 from error
     context = {
         "form": form,
@@ -78,14 +78,14 @@ def members(request: HttpRequest, member: Member) -> HttpResponse:
         "can_invite": actor.may(Permission.WRITE_MEMBERS),
     }
     part = "console/members/_rows.html"
-    return show(request, member, "console/members/members.html", context, part=part)
+    return render_page(request, member, "console/members/members.html", context, part=part)
 
 
-def _wanted(form: FindMembers, sorting: Sorting[MemberOrder]) -> WantedMembers:
+def _wanted(form: FindMembers, sorting: TableSorting[MemberOrder]) -> MemberFilter:
     """What cannot be read is passed over: a link may be older than we are."""
     form.is_valid()
     role = form.cleaned_data.get("role")
-    return WantedMembers(
+    return MemberFilter(
         text=form.cleaned_data.get("q", ""),
         role=Role(role) if role else None,
         order=sorting.order,
@@ -93,8 +93,8 @@ def _wanted(form: FindMembers, sorting: Sorting[MemberOrder]) -> WantedMembers:
     )
 
 
-def _line(row: DirectoryRow) -> Line:
-    return Line(
+def _line(row: MemberDirectoryRow) -> MemberListRow:
+    return MemberListRow(
         row=row,
         name=row.name or row.email,
         role_name=str(ROLE_NAMES[row.role]),
@@ -103,7 +103,7 @@ def _line(row: DirectoryRow) -> Line:
     )
 
 
-def _file(listed: Gathered[DirectoryRow]) -> HttpResponse:
+def _file(listed: CsvRows[MemberDirectoryRow]) -> HttpResponse:
     header = ("email", "name", "role", "teams", "signs_in_by", "last_seen_at", "member_since")
     cells = [
         (
@@ -112,4 +112,4 @@ def _file(listed: Gathered[DirectoryRow]) -> HttpResponse:
         )
         for row in listed.rows
     ]
-    return csv_answer("members", header, cells, notes=notes_of(listed))
+    return csv_response("members", header, cells, notes=notes_of(listed))

@@ -14,52 +14,57 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.api.data_subjects import BOUNDS
-from console.api.temp_file_response import made_file
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import first_rows
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
+from console.api.temp_file_response import temp_file_response
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import collect_rows
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
 from console.layout.toasts import toast
 from console.views.privacy.csv_exports import receipts_file
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.export_bundle import Asked, own_id, write_bundle
-from tenants.privacy.consent.consent import Consent
-from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind, Wording, wording
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id, write_bundle
+from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent.consent_texts import (
+    USER_WORDINGS,
+    ConsentKind,
+    ConsentText,
+    get_consent_text,
+)
 from tenants.privacy.consent.queries import OwnConsent, Receipt, get_own_consent, list_receipts
-from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = 10
-TITLES: Final[dict[Kind, Promise]] = {
-    Kind.TELEMETRY: _("Content of completions is kept"),
-    Kind.TRAINING: _("What is kept may train models"),
+TITLES: Final[dict[ConsentKind, Promise]] = {
+    ConsentKind.TELEMETRY: _("Content of completions is kept"),
+    ConsentKind.TRAINING: _("What is kept may train models"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ConsentQuestion:
     """What one is asked, and has answered."""
 
-    kind: Kind
+    kind: ConsentKind
     title: str
-    wording: Wording
+    wording: ConsentText
     is_given: bool
     is_allowed: bool  # by the tenant
     lacks_telemetry: bool  # which training wants first
 
 
 @require_GET
-@for_members
-def own(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
 
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[Receipt]:
         return list_receipts(actor=actor, limit=limit, cursor=cursor, only_own=True)
 
-    if wants_file(request):
-        return receipts_file(first_rows(page_after))
+    if wants_csv(request):
+        return receipts_file(collect_rows(page_after))
     context: dict[str, Any] = {
         "may_bundle": actor.may(Permission.OWN_SUBJECT),
         "reads_policy": actor.may(Permission.READ_POLICY),
@@ -72,19 +77,19 @@ def own(request: HttpRequest, member: Member) -> HttpResponse:
             "asked": _asked(consent),
             "retention_days": consent.retention_days,
             "receipts": page.rows,
-            "turning": turning(request, page, has_file=True),
+            "turning": page_links(request, page, has_file=True),
         }
-    return show(request, member, "console/own/own.html", context)
+    return render_page(request, member, "console/own/own.html", context)
 
 
 @require_POST
-@for_members
-def agree(request: HttpRequest, member: Member, kind: str) -> HttpResponse:
+@member_required
+def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Names the wordings that the page has shown."""
     which = _kind(kind)
     given = get_own_consent(actor=member.actor).given
-    is_training = which is Kind.TRAINING
-    wanted = Consent(
+    is_training = which is ConsentKind.TRAINING
+    wanted = UserConsent(
         telemetry=given.telemetry or not is_training, training=given.training or is_training
     )
     read = frozenset(request.POST.getlist("wording"))
@@ -92,36 +97,38 @@ def agree(request: HttpRequest, member: Member, kind: str) -> HttpResponse:
         messages.error(request, gettext("Nothing was changed: tick that you agree."))
         return redirect("console:own")
     try:
-        set_consent(actor=member.actor, choice=Choice(wanted, read), now=timezone.now())
-    except (Conflict, Invalid) as error:
-        messages.error(request, told(error))
+        set_consent(actor=member.actor, choice=ConsentChoice(wanted, read), now=timezone.now())
+    except (Conflict, InvalidValue) as error:
+        messages.error(request, translate_error(error))
     else:
         toast(request, gettext("You have agreed. A receipt is kept; you may withdraw at any time."))
     return redirect("console:own")
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-def withdraw(request: HttpRequest, member: Member, kind: str) -> HttpResponse:
+@member_required
+def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Asks once, and nothing else: withdrawing is to be as easy as agreeing."""
     which = _kind(kind)
     given = get_own_consent(actor=member.actor).given
     if request.method == "GET":
         context = {"kind": which, "title": TITLES[which], "is_given": given.of(which)}
-        return show(request, member, "console/own/withdraw.html", context)
-    keeps = given.telemetry and which is Kind.TRAINING
-    wordings = frozenset({USER_WORDINGS[Kind.TELEMETRY]})
-    choice = Choice(Consent(telemetry=keeps, training=False), wordings if keeps else frozenset())
+        return render_page(request, member, "console/own/withdraw.html", context)
+    keeps = given.telemetry and which is ConsentKind.TRAINING
+    wordings = frozenset({USER_WORDINGS[ConsentKind.TELEMETRY]})
+    choice = ConsentChoice(
+        UserConsent(telemetry=keeps, training=False), wordings if keeps else frozenset()
+    )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
     toast(request, _withdrawn(which))
     return redirect("console:own")
 
 
 @require_POST
-@for_members
-def bundle(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
-    asked = Asked(own_id(actor), "", BOUNDS)
+    asked = BundleRequest(own_id(actor), "", BOUNDS)
 
     def write(out: IO[bytes]) -> None:
         write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
@@ -130,37 +137,38 @@ def bundle(request: HttpRequest, member: Member) -> HttpResponse:
     try:
         # Streamed: what is between us and the browser takes either kind.
         return cast(
-            HttpResponse, made_file(request, write, name=name, content_type="application/zip")
+            HttpResponse,
+            temp_file_response(request, write, name=name, content_type="application/zip"),
         )
     except Conflict as error:
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
     except (redis.RedisError, OSError):
         messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
     return redirect("console:own")
 
 
-def _asked(consent: OwnConsent) -> list[Asking]:
+def _asked(consent: OwnConsent) -> list[ConsentQuestion]:
     return [
-        Asking(
+        ConsentQuestion(
             kind=kind,
             title=str(TITLES[kind]),
-            wording=wording(version),
+            wording=get_consent_text(version),
             is_given=consent.given.of(kind),
             is_allowed=consent.allowance.of(kind),
-            lacks_telemetry=kind is Kind.TRAINING and not consent.given.telemetry,
+            lacks_telemetry=kind is ConsentKind.TRAINING and not consent.given.telemetry,
         )
         for kind, version in USER_WORDINGS.items()
     ]
 
 
-def _kind(text: str) -> Kind:
+def _kind(text: str) -> ConsentKind:
     try:
-        return Kind(text)
+        return ConsentKind(text)
     except ValueError as error:
         raise Http404 from error
 
 
-def _withdrawn(kind: Kind) -> str:
-    if kind is Kind.TRAINING:
+def _withdrawn(kind: ConsentKind) -> str:
+    if kind is ConsentKind.TRAINING:
         return gettext("Withdrawn. Nothing of yours is in a data set made from now on.")
     return gettext("Withdrawn. Nothing that was kept can be read any more; it is gone in minutes.")

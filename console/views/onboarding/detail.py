@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import Member, for_members
+from console.current_member import CurrentMember, member_required
 from console.editor_settings import PLACEHOLDER, settings_with
-from console.layout.htmx import show
+from console.layout.htmx import render_page
 from console.layout.toasts import toast
-from console.views.onboarding.steps import steps_for
+from console.views.onboarding.steps import onboarding_steps
 
 # Kept in the browser, as preferences are: it says nothing of who somebody is.
 PUT_AWAY_COOKIE: Final = "caret-start"
@@ -30,9 +30,9 @@ class Tab:
 
 
 @require_GET
-@for_members
-def start(request: HttpRequest, member: Member) -> HttpResponse:
-    steps = steps_for(member.actor)
+@member_required
+def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    steps = onboarding_steps(member.actor)
     if not steps:
         raise PermissionDenied
     editors = settings_with(PLACEHOLDER)
@@ -48,17 +48,17 @@ def start(request: HttpRequest, member: Member) -> HttpResponse:
         ],
         "chosen": chosen,
         "gateway_url": settings.GATEWAY_URL,
-        "is_put_away": is_put_away(request),
+        "is_put_away": is_dismissed(request),
     }
-    response = show(request, member, "console/start/start.html", context)
+    response = render_page(request, member, "console/start/start.html", context)
     if all(step.is_done for step in steps):
         _keep_away(response)
     return response
 
 
 @require_POST
-@for_members
-def put_away(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
     _keep_away(response)
     text = gettext("First steps are no longer shown on the overview.")
@@ -67,8 +67,8 @@ def put_away(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@for_members
-def bring_back(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def bring_back(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
     response.delete_cookie(PUT_AWAY_COOKIE, samesite="Lax")
     return response
@@ -80,5 +80,5 @@ def _keep_away(response: HttpResponse) -> None:
     )
 
 
-def is_put_away(request: HttpRequest) -> bool:
+def is_dismissed(request: HttpRequest) -> bool:
     return request.COOKIES.get(PUT_AWAY_COOKIE) == "1"

@@ -6,13 +6,13 @@ from django.utils.translation import gettext
 
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import key_steps
-from tenants.identity.members.search import WantedMembers, find_members
+from tenants.identity.members.search import MemberFilter, search_members
 from tenants.policy.queries import get_policy
 from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SetupStep:
     title: str
     text: str
     url_name: str  # where it is done
@@ -20,18 +20,18 @@ class Step:
     is_done: bool
 
 
-def steps_for(actor: Actor) -> list[Step]:
+def onboarding_steps(actor: Actor) -> list[SetupStep]:
     """In the order in which they are taken. Three queries at most."""
     return [*_completing(actor), *_settling(actor)]
 
 
-def _completing(actor: Actor) -> list[Step]:
+def _completing(actor: Actor) -> list[SetupStep]:
     if not actor.may(Permission.USE_PLAYGROUND):
         return []
     facts = key_steps(actor=actor)
     may_create = actor.may(Permission.CREATE_KEYS)
     return [
-        Step(
+        SetupStep(
             gettext("Create a key"),
             gettext("It is shown once, with the settings of your editor.")
             if may_create
@@ -40,14 +40,14 @@ def _completing(actor: Actor) -> list[Step]:
             gettext("New key"),
             facts.has_key,
         ),
-        Step(
+        SetupStep(
             gettext("Try it in the playground"),
             gettext("A real editor with a real engine, by a key that lives for an hour."),
             "console:playground",
             gettext("Open the playground"),
             facts.has_played,
         ),
-        Step(
+        SetupStep(
             gettext("See a completion in your editor"),
             gettext("Copy the settings below. This is done once a key was used."),
             "",
@@ -57,12 +57,12 @@ def _completing(actor: Actor) -> list[Step]:
     ]
 
 
-def _settling(actor: Actor) -> list[Step]:
+def _settling(actor: Actor) -> list[SetupStep]:
     found = []
     if actor.may(Permission.WRITE_MEMBERS):
-        page = find_members(actor=actor, wanted=WantedMembers(), limit=1, cursor=None)
+        page = search_members(actor=actor, wanted=MemberFilter(), limit=1, cursor=None)
         found.append(
-            Step(
+            SetupStep(
                 gettext("Invite people"),
                 gettext("By their addresses, each with a role."),
                 "console:members-invite",
@@ -72,7 +72,7 @@ def _settling(actor: Actor) -> list[Step]:
         )
     if actor.may(Permission.WRITE_RETENTION):
         found.append(
-            Step(
+            SetupStep(
                 gettext("Set retention"),
                 gettext("For how long usage records and other data are kept."),
                 "console:retention",

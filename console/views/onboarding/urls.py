@@ -6,6 +6,6 @@ from console.views.onboarding import detail
 
 urlpatterns: list[URLPattern] = [
     path("start", detail.start, name="start"),
-    path("start/put-away", detail.put_away, name="start-put-away"),
+    path("start/put-away", detail.dismiss, name="start-put-away"),
     path("start/bring-back", detail.bring_back, name="start-bring-back"),
 ]

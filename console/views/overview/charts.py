@@ -3,16 +3,16 @@
 from django.utils.translation import gettext
 
 from console.charts.chart import Chart, Series, bars, lines
-from console.usage_filters.filter_form import Question
+from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import COUNTS, SHARES
 from console.usage_filters.time_buckets import times, values
-from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.metric_definitions import acceptance
 from tenants.usage.reports.overview import Overview
 from tenants.usage.reports.queries import GroupBy
 
 
-def requests_chart(question: Question, found: Overview) -> Chart:
+def requests_chart(question: UsageFilters, found: Overview) -> Chart:
     """Suggestions stand at the bottom: what is above them was asked for in vain."""
     rows = found.by[GroupBy.DAY]
     series = [
@@ -23,7 +23,7 @@ def requests_chart(question: Question, found: Overview) -> Chart:
     return bars(title, times(question), series, COUNTS)
 
 
-def accepted_chart(question: Question, found: Overview) -> Chart | None:
+def accepted_chart(question: UsageFilters, found: Overview) -> Chart | None:
     """None for who may not see quality."""
     if found.quality is None or found.quality.counts is None:
         return None
@@ -33,5 +33,5 @@ def accepted_chart(question: Question, found: Overview) -> Chart | None:
     return lines(title, times(question), series, SHARES, at_most=1)
 
 
-def _others(counts: Counts) -> float:
+def _others(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions

@@ -7,41 +7,41 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.usage_filters.filter_form import Question, read_question
-from console.usage_filters.last_minute import said
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.usage_filters.filter_form import UsageFilters, read_usage_filters
+from console.usage_filters.last_minute import format_last_minute
 from console.views.overview.charts import accepted_chart, requests_chart
 from console.views.overview.presenters import figures, speed_lines
 from console.views.overview.spending import spend_line
 from console.views.overview.top_lists import tops
 from tenants.usage.reports.overview import Overview
 from tenants.usage.reports.overview import overview as read_overview
-from tenants.usage.requests.last_minute import last_minute
+from tenants.usage.requests.last_minute import read_last_minute
 
 _PAGE: Final = "console/overview/overview.html"
 _PART: Final = "console/overview/_overview.html"
 
 
 @require_http_methods(["GET"])
-@for_members
-def overview(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
-    question = read_question(request, now=now)
+    question = read_usage_filters(request, now=now)
     found = read_overview(actor=member.actor, asked=question.asked, now=now)
     context = {
         "question": question,
         "found": found,
         "filters": question.filters(found.choices, found.teams),
-        "live": said(last_minute(actor=member.actor, now=now), member.actor),
+        "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
         **_shown(member, question, found),
     }
     status = 400 if question.is_wrong else 200
-    return show(request, member, _PAGE, context, part=_PART, status=status)
+    return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _shown(member: Member, question: Question, found: Overview) -> dict[str, Any]:
+def _shown(member: CurrentMember, question: UsageFilters, found: Overview) -> dict[str, Any]:
     """Nothing where there were no requests at all, or where none may be told."""
     if found.total.counts is None or not found.total.counts.requests:
         return {}

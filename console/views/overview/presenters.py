@@ -9,17 +9,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Mode
-from console.usage_filters.filter_form import Question
+from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import (
-    Change,
+    FigureChange,
     change,
     count,
     milliseconds,
     one_decimal,
     share,
 )
-from tenants.usage.reports.counters import Counts, Source
-from tenants.usage.reports.latency import Speed, Speeds
+from tenants.usage.reports.counters import CounterOrigin, UsageCounters
+from tenants.usage.reports.latency import LatencyReport, LatencyRow
 from tenants.usage.reports.metric_definitions import acceptance, cancellation, ratio
 from tenants.usage.reports.overview import Overview
 
@@ -30,17 +30,17 @@ MODES: Final[dict[Mode, str | Promise]] = {
     Mode.DOCSTRING: _("Docstring"),
     Mode.CHAT: _("Chat"),
 }
-SOURCES: Final[dict[Source, str | Promise]] = {
-    Source.SERVER: _("Observed by the server"),
-    Source.CLIENT: _("Reported by the client"),
+SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
+    CounterOrigin.SERVER: _("Observed by the server"),
+    CounterOrigin.CLIENT: _("Reported by the client"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class OverviewFigure:
     label: str
     value: str  # "": there is none
-    change: Change | None
+    change: FigureChange | None
     definition: str
     source: str
     url: str  # of the rows behind it
@@ -56,11 +56,11 @@ class SpeedLine:
     p99: str
     target: str
     is_kept: bool
-    change: Change | None
+    change: FigureChange | None
     url: str
 
 
-def figures(question: Question, found: Overview) -> list[Figure]:
+def figures(question: UsageFilters, found: Overview) -> list[OverviewFigure]:
     assert found.total.counts is not None
     shown = [_first_token(question, found.speeds), _cancelled(question, found)]
     shown.append(_cached(question, found))
@@ -69,14 +69,14 @@ def figures(question: Question, found: Overview) -> list[Figure]:
     return [*shown, _load(question, found.speeds)]
 
 
-def speed_lines(question: Question, found: Overview) -> list[SpeedLine]:
+def speed_lines(question: UsageFilters, found: Overview) -> list[SpeedLine]:
     if found.speeds is None:
         return []
     now, before = found.speeds.now, found.speeds.before
     return [_speed_line(question, now[mode], before.get(mode)) for mode in MODES if mode in now]
 
 
-def _speed_line(question: Question, speed: Speed, before: Speed | None) -> SpeedLine:
+def _speed_line(question: UsageFilters, speed: LatencyRow, before: LatencyRow | None) -> SpeedLine:
     return SpeedLine(
         name=str(MODES[speed.mode]),
         completed=count(speed.completed),
@@ -89,11 +89,11 @@ def _speed_line(question: Question, speed: Speed, before: Speed | None) -> Speed
     )
 
 
-def _first_token(question: Question, speeds: Speeds | None) -> Figure:
+def _first_token(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
     inline = None if speeds is None else speeds.now.get(Mode.INLINE)
     before = None if speeds is None else speeds.before.get(Mode.INLINE)
     p99_ms = inline.p99_ms if inline else None
-    return Figure(
+    return OverviewFigure(
         label=gettext("First token, p99, inline"),
         value="" if p99_ms is None else milliseconds(p99_ms),
         change=change(p99_ms, before.p99_ms if before else None, better="less"),
@@ -101,29 +101,29 @@ def _first_token(question: Question, speeds: Speeds | None) -> Figure:
             "From the request's arrival at the gateway to the first text sent, at the 99th"
             " percentile of completed requests."
         ),
-        source=str(SOURCES[Source.SERVER]),
+        source=str(SOURCES[CounterOrigin.SERVER]),
         url=_requests(question, mode=Mode.INLINE.value, order="slow"),
         tone="" if inline is None or p99_ms is None else ("good" if inline.is_kept else "bad"),
         beside="" if inline is None else _target(inline),
     )
 
 
-def _target(speed: Speed) -> str:
+def _target(speed: LatencyRow) -> str:
     return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
 
 
-def _cancelled(question: Question, found: Overview) -> Figure:
+def _cancelled(question: UsageFilters, found: Overview) -> OverviewFigure:
     return _share(
         gettext("Cancellation"),
         (_of(cancellation, found.total.counts), _of(cancellation, found.before.counts)),
         better="less",
         definition=gettext("Requests that the client took back or superseded, of all requests."),
-        source=Source.SERVER,
+        source=CounterOrigin.SERVER,
         url=_requests(question, ended="taken_back"),
     )
 
 
-def _cached(question: Question, found: Overview) -> Figure:
+def _cached(question: UsageFilters, found: Overview) -> OverviewFigure:
     return _share(
         gettext("Prefix-cache hits"),
         (_of(cached, found.total.counts), _of(cached, found.before.counts)),
@@ -131,12 +131,12 @@ def _cached(question: Question, found: Overview) -> Figure:
         definition=gettext(
             "Prompt tokens that the engine had cached, of those of requests whose engine told."
         ),
-        source=Source.SERVER,
+        source=CounterOrigin.SERVER,
         url=f"{reverse('console:cache')}?{question.query}",
     )
 
 
-def _accepted(question: Question, found: Overview) -> Figure:
+def _accepted(question: UsageFilters, found: Overview) -> OverviewFigure:
     assert found.quality is not None
     assert found.quality_before is not None
     return _share(
@@ -144,14 +144,14 @@ def _accepted(question: Question, found: Overview) -> Figure:
         (_of(acceptance, found.quality.counts), _of(acceptance, found.quality_before.counts)),
         better="more",
         definition=gettext("Suggestions accepted, as a whole or in parts, of those shown."),
-        source=Source.CLIENT,
+        source=CounterOrigin.CLIENT,
         url=f"{reverse('console:usage-quality')}?{question.query}",
     )
 
 
-def _load(question: Question, speeds: Speeds | None) -> Figure:
+def _load(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
     load = None if speeds is None else speeds.load
-    return Figure(
+    return OverviewFigure(
         label=gettext("Engine load"),
         value="" if load is None else one_decimal(load),
         change=change(load, None if speeds is None else speeds.load_before, better="less"),
@@ -159,16 +159,16 @@ def _load(question: Question, speeds: Speeds | None) -> Figure:
             "Requests of the same gateway, of all tenants, that were at a replica when one more"
             " came there, on average."
         ),
-        source=str(SOURCES[Source.SERVER]),
+        source=str(SOURCES[CounterOrigin.SERVER]),
         url=_requests(question, order="busy"),
     )
 
 
-def cached(counts: Counts) -> float | None:
+def cached(counts: UsageCounters) -> float | None:
     return ratio(counts.cached_tokens, counts.told_prompt_tokens)
 
 
-def _of(metric: object, counts: Counts | None) -> float | None:
+def _of(metric: object, counts: UsageCounters | None) -> float | None:
     if counts is None:
         return None
     assert callable(metric)
@@ -182,11 +182,11 @@ def _share(
     *,
     better: str,
     definition: str,
-    source: Source,
+    source: CounterOrigin,
     url: str,
-) -> Figure:
+) -> OverviewFigure:
     now, before = values
-    return Figure(
+    return OverviewFigure(
         label=label,
         value="" if now is None else share(now),
         change=change(now, before, is_share=True, better=better),
@@ -196,5 +196,5 @@ def _share(
     )
 
 
-def _requests(question: Question, **more: str) -> str:
+def _requests(question: UsageFilters, **more: str) -> str:
     return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"

@@ -9,11 +9,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from console.usage_filters.display_names import named
-from console.usage_filters.filter_form import Question
+from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import count, share
 from tenants.usage.reports.metric_definitions import acceptance
 from tenants.usage.reports.overview import Overview
-from tenants.usage.reports.queries import GroupBy, Row
+from tenants.usage.reports.queries import GroupBy, ReportRow
 
 _SHOWN: Final = 5
 _TITLES: Final[dict[GroupBy, str | Promise]] = {
@@ -33,7 +33,7 @@ class TopLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class TopList:
     title: str
     lines: list[TopLine]
     most: int  # requests of the first
@@ -42,15 +42,15 @@ class Top:
     url: str  # all of them
 
 
-def tops(question: Question, found: Overview) -> list[Top]:
+def tops(question: UsageFilters, found: Overview) -> list[TopList]:
     return [_top(question, found, group_by) for group_by in _TITLES]
 
 
-def _top(question: Question, found: Overview, group_by: GroupBy) -> Top:
+def _top(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
     rows = found.by[group_by]
     shown = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
     lines = [_line(question, found, group_by, row) for row in shown[:_SHOWN]]
-    return Top(
+    return TopList(
         title=str(_TITLES[group_by]),
         lines=lines,
         most=max((line.requests for line in lines), default=1),
@@ -60,7 +60,7 @@ def _top(question: Question, found: Overview, group_by: GroupBy) -> Top:
     )
 
 
-def _line(question: Question, found: Overview, group_by: GroupBy, row: Row) -> TopLine:
+def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: ReportRow) -> TopLine:
     assert row.counts is not None
     taken = acceptance(row.counts) if found.quality is not None else None
     return TopLine(
@@ -72,5 +72,5 @@ def _line(question: Question, found: Overview, group_by: GroupBy, row: Row) -> T
     )
 
 
-def _requests(row: Row) -> int:
+def _requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else 0

@@ -6,27 +6,27 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
+from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
 from console.views.policies.diff import changes_between, values_of
 from console.views.policies.form_fields import add_refusal, whole_number
 from console.views.policies.forms import PolicyForm, groups_of, initial_of, policy_of
-from console.views.policies.policy_draft import Draft, read_draft
+from console.views.policies.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review import shown as show_review
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.policy.queries import PolicyInForce, find_version, get_policy, page_of_versions
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, wording
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, get_consent_text
 
 _VERSIONS: Final = 25
 
 
-def tabs(request: HttpRequest, member: Member) -> list[Tab]:
+def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     pages = [("policies", gettext("In force"))]
     if member.actor.may(Permission.READ_LAYERS):
         pages.append(("policies-layers", gettext("Teams and users")))
@@ -39,8 +39,8 @@ def tabs(request: HttpRequest, member: Member) -> list[Tab]:
 
 
 @require_GET
-@for_members
-def in_force(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     held = get_policy(actor=member.actor)
     context = {
         "tabs": tabs(request, member),
@@ -48,17 +48,17 @@ def in_force(request: HttpRequest, member: Member) -> HttpResponse:
         "groups": values_of(held.policy),
         "may_edit": member.actor.may(Permission.WRITE_POLICY),
     }
-    return show(request, member, "console/policies/in_force.html", context)
+    return render_page(request, member, "console/policies/in_force.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def edit(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """A draft that comes back from its review is edited on."""
     if request.method == "GET":
         held = get_policy(actor=member.actor)
-        draft = Draft(held.policy, held.version)
+        draft = PolicyDraft(held.policy, held.version)
         return _edited(request, member, draft, PolicyForm(initial=initial_of(draft.policy)))
     draft = read_draft(request.POST)
     if request.POST.get("step") == "edit":
@@ -68,29 +68,29 @@ def edit(request: HttpRequest, member: Member) -> HttpResponse:
         return _edited(request, member, draft, form, status=400)
     try:
         policy = policy_of(form.cleaned_data, base=draft.policy)
-    except Invalid as error:
+    except InvalidValue as error:
         add_refusal(form, error)
         return _edited(request, member, draft, form, status=400)
-    return show_review(request, member, Draft(policy, draft.replaces))
+    return show_review(request, member, PolicyDraft(policy, draft.replaces))
 
 
 @require_GET
-@for_members
-def history(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[PolicyInForce]:
         return page_of_versions(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return _file(first_rows(page_after))
+    if wants_csv(request):
+        return _file(collect_rows(page_after))
     cursor = request.GET.get("cursor")
     page = page_after(cursor, _VERSIONS)
     context = {
         "tabs": tabs(request, member),
         "rows": page.rows,
-        "turning": turning(request, page, has_file=True),
+        "turning": page_links(request, page, has_file=True),
         "is_first": cursor is None,
     }
-    return show(
+    return render_page(
         request,
         member,
         "console/policies/history.html",
@@ -100,8 +100,8 @@ def history(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_GET
-@for_members
-def version(request: HttpRequest, member: Member, version: int) -> HttpResponse:
+@member_required
+def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """As it was, and how it differs from another: the one before, unless `with` names one."""
     found = find_version(actor=member.actor, version=version)
     other = whole_number(request.GET.get("with", ""))
@@ -118,27 +118,31 @@ def version(request: HttpRequest, member: Member, version: int) -> HttpResponse:
         "is_held": is_held,
         "may_go_back": member.actor.may(Permission.WRITE_POLICY) and not is_held,
     }
-    return show(request, member, "console/policies/version.html", context)
+    return render_page(request, member, "console/policies/version.html", context)
 
 
 def _edited(
-    request: HttpRequest, member: Member, draft: Draft, form: PolicyForm, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    draft: PolicyDraft,
+    form: PolicyForm,
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "draft": draft,
         "form": form,
         "groups": groups_of(form),
-        "tenant_wording": wording(TENANT_WORDING),
+        "tenant_wording": get_consent_text(TENANT_CONSENT_TEXT),
     }
-    return show(request, member, "console/policies/edit.html", context, status=status)
+    return render_page(request, member, "console/policies/edit.html", context, status=status)
 
 
-def _file(found: Gathered[PolicyInForce]) -> HttpResponse:
+def _file(found: CsvRows[PolicyInForce]) -> HttpResponse:
     rows = [
         (each.version, each.created_at, each.author_email or each.author_key, each.reason)
         for each in found.rows
     ]
-    return csv_answer(
+    return csv_response(
         "policy-versions",
         ("version", "created_at", "author", "reason"),
         rows,

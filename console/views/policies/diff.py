@@ -4,30 +4,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from caret.contracts.policy import TenantPolicy
-from console.views.policies.presenters import FIELDS, SECTIONS, Field
-from tenants.policy.access_explanation import NamedLayer
+from console.views.policies.presenters import FIELDS, SECTIONS, PolicyField
+from tenants.policy.access_explanation import NamedOverride
 from tenants.policy.three_way_merge import changed_fields
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class FieldValue:
     """A field, as it is."""
 
     name: str
     title: str
     meaning: str
     lines: list[str]
-    decided_by: list[NamedLayer]  # empty: the tenant's policy
+    decided_by: list[NamedOverride]  # empty: the tenant's policy
 
 
 @dataclass(frozen=True, slots=True)
 class ValueGroup:
     title: str
-    values: list[Value]
+    values: list[FieldValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """A field, as it was and will be."""
 
     title: str
@@ -37,7 +37,7 @@ class Change:
 
 
 def values_of(
-    policy: TenantPolicy, decided_by: Mapping[str, list[NamedLayer]] | None = None
+    policy: TenantPolicy, decided_by: Mapping[str, list[NamedOverride]] | None = None
 ) -> list[ValueGroup]:
     by = decided_by or {}
     return [
@@ -49,7 +49,7 @@ def values_of(
     ]
 
 
-def changes_between(before: TenantPolicy, after: TenantPolicy) -> list[Change]:
+def changes_between(before: TenantPolicy, after: TenantPolicy) -> list[FieldChange]:
     changed = set(changed_fields(before, after))
     return [
         change_of(str(field.title), field.lines(before), field.lines(after))
@@ -58,8 +58,8 @@ def changes_between(before: TenantPolicy, after: TenantPolicy) -> list[Change]:
     ]
 
 
-def change_of(title: str, before: list[str], after: list[str]) -> Change:
-    return Change(
+def change_of(title: str, before: list[str], after: list[str]) -> FieldChange:
+    return FieldChange(
         title,
         removed=[line for line in before if line not in after],
         added=[line for line in after if line not in before],
@@ -71,5 +71,7 @@ def titles_of(names: Iterable[str]) -> list[str]:
     return [str(FIELDS[name].title) for name in names]
 
 
-def _value(policy: TenantPolicy, field: Field, decided_by: list[NamedLayer]) -> Value:
-    return Value(field.name, str(field.title), str(field.meaning), field.lines(policy), decided_by)
+def _value(policy: TenantPolicy, field: PolicyField, decided_by: list[NamedOverride]) -> FieldValue:
+    return FieldValue(
+        field.name, str(field.title), str(field.meaning), field.lines(policy), decided_by
+    )

@@ -5,45 +5,47 @@ from typing import Final
 
 from console.views.policies.diff import titles_of
 from console.views.policies.presenters import FEATURES
-from tenants.policy.dry_run import Preview
+from tenants.policy.dry_run import DryRun
 
 MAX_SHOWN: Final = 50  # members, patterns
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ItemCount:
     title: str
     num: int  # members
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
+class DryRunSummary:
     num_members: int
     num_affected: int
     affected: list[str]  # the first; empty for who may not see members
     num_hidden: int
-    lost: list[Counted]
-    gained: list[Counted]
-    fields: list[Counted]
+    lost: list[ItemCount]
+    gained: list[ItemCount]
+    fields: list[ItemCount]
     keys_beyond_lifetime: int
     keys_to_be_revoked: int
 
 
-def effects_of(found: Preview) -> Effects:
+def summarize_dry_run(found: DryRun) -> DryRunSummary:
     difference = found.difference
     shown = difference.affected[:MAX_SHOWN] if found.shows_members else []
     titles = titles_of(difference.fields)
-    return Effects(
+    return DryRunSummary(
         num_members=difference.num_members,
         num_affected=len(difference.affected),
         affected=shown,
         num_hidden=len(difference.affected) - len(shown),
-        lost=[Counted(str(FEATURES[name]), num) for name, num in difference.features_lost.items()],
+        lost=[
+            ItemCount(str(FEATURES[name]), num) for name, num in difference.features_lost.items()
+        ],
         gained=[
-            Counted(str(FEATURES[name]), num) for name, num in difference.features_gained.items()
+            ItemCount(str(FEATURES[name]), num) for name, num in difference.features_gained.items()
         ],
         fields=[
-            Counted(title, num)
+            ItemCount(title, num)
             for title, num in zip(titles, difference.fields.values(), strict=True)
         ],
         keys_beyond_lifetime=found.keys_beyond_lifetime,

@@ -8,19 +8,19 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.views.policies.detail import tabs
 from console.views.policies.diff import values_of
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.place_form import AS_TYPED, PlaceForm
 from console.views.policies.presenters import FIELDS, MODES
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.policy.access_explanation import Explanation, Question
-from tenants.policy.dry_run import effective_for, explain_for
-from tenants.policy.effective_policy import Effective
+from tenants.policy.access_explanation import AccessExplanation, AccessQuery
+from tenants.policy.dry_run import explain_access_for, find_effective_policy
+from tenants.policy.effective_policy import EffectivePolicy
 from tenants.security.authorization.actor import Actor
 
 _MAX_EMAIL_CHARS: Final = 254
@@ -42,9 +42,9 @@ class AboutForm(PlaceForm, WhoForm):
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_POLICY)
-def effective(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_POLICY)
+def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = WhoForm(request.GET)
     found = _effective(member.actor, form) if form.is_valid() else None
     context: dict[str, Any] = {
@@ -53,7 +53,7 @@ def effective(request: HttpRequest, member: Member) -> HttpResponse:
         "who": form.cleaned_data.get("user_email") or member.email,
         "groups": [] if found is None else values_of(found.policy, found.decided_by),
     }
-    return show(
+    return render_page(
         request,
         member,
         "console/policies/effective.html",
@@ -64,9 +64,9 @@ def effective(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_POLICY)
-def explain(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_POLICY)
+def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     is_asked = "path" in request.GET
     form = AboutForm(request.GET if is_asked else None, initial={"mode": Mode.INLINE.value})
     found = _explanation(member.actor, form) if is_asked and form.is_valid() else None
@@ -76,7 +76,7 @@ def explain(request: HttpRequest, member: Member) -> HttpResponse:
         "who": (form.cleaned_data.get("user_email") if is_asked else "") or member.email,
         "field_titles": {name: str(field.title) for name, field in FIELDS.items()},
     }
-    return show(
+    return render_page(
         request,
         member,
         "console/policies/explain.html",
@@ -86,24 +86,24 @@ def explain(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-def _asking(request: HttpRequest, member: Member, form: forms.Form) -> dict[str, Any]:
+def _asking(request: HttpRequest, member: CurrentMember, form: forms.Form) -> dict[str, Any]:
     asks_of_others = member.actor.may(Permission.READ_LAYERS)
     return {"tabs": tabs(request, member), "form": form, "asks_of_others": asks_of_others}
 
 
-def _effective(actor: Actor, form: WhoForm) -> Effective | None:
+def _effective(actor: Actor, form: WhoForm) -> EffectivePolicy | None:
     try:
-        return effective_for(actor=actor, email=form.cleaned_data["user_email"] or None)
-    except Invalid as error:
+        return find_effective_policy(actor=actor, email=form.cleaned_data["user_email"] or None)
+    except InvalidValue as error:
         add_refusal(form, error)
         return None
 
 
-def _explanation(actor: Actor, form: AboutForm) -> Explanation | None:
+def _explanation(actor: Actor, form: AboutForm) -> AccessExplanation | None:
     asked = form.cleaned_data
-    question = Question(Mode(asked["mode"]), asked["repository"], asked["path"])
+    question = AccessQuery(Mode(asked["mode"]), asked["repository"], asked["path"])
     try:
-        return explain_for(actor=actor, email=asked["user_email"] or None, question=question)
-    except Invalid as error:
+        return explain_access_for(actor=actor, email=asked["user_email"] or None, question=question)
+    except InvalidValue as error:
         add_refusal(form, error)
         return None

@@ -6,8 +6,8 @@ from typing import Any, Final
 from django import forms
 
 from caret.contracts.policy import RateLimit
-from console.error_messages import told
-from tenants.base.errors import Invalid
+from console.error_messages import translate_error
+from tenants.base.errors import InvalidValue
 from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
 ALL: Final = "all"
@@ -95,13 +95,13 @@ def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
         return None
     for half, value in (("per_minute", per_minute), ("burst", burst)):
         if value is None:
-            raise Invalid(f"{name}.{half}", "Write both numbers, or neither.")
+            raise InvalidValue(f"{name}.{half}", "Write both numbers, or neither.")
     return {"per_minute": per_minute, "burst": burst}
 
 
-def add_refusal(form: forms.Form, error: Invalid) -> None:
+def add_refusal(form: forms.Form, error: InvalidValue) -> None:
     """Beside its field, where the form has it; `limits.user.burst` is its `limits_user_burst`."""
     name = error.field.replace(".", "_")
     while name and name not in form.fields:
         name = name.rpartition("_")[0]
-    form.add_error(name or None, told(error))
+    form.add_error(name or None, translate_error(error))

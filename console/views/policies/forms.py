@@ -26,8 +26,8 @@ from console.views.policies.form_fields import (
     yes_field,
 )
 from console.views.policies.presenters import ISOLATIONS, MODES
-from tenants.base.errors import Invalid
-from tenants.policy.data_classes import TERMS
+from tenants.base.errors import InvalidValue
+from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
     MAX_RETENTION_DAYS,
@@ -35,10 +35,12 @@ from tenants.policy.document import (
     read_policy,
     write_policy,
 )
-from tenants.privacy.consent.consent_texts import TENANT_WORDING
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 
 _RATES: Final = ("tenant", "user", "key")
-_OWN_DAYS: Final = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}
+_OWN_DAYS: Final = {
+    each.value: terms for each, terms in DATA_CLASSES.items() if terms.is_overridable
+}
 _DEFAULT_DAYS: Final = 30
 
 
@@ -100,7 +102,7 @@ class PolicyForm(forms.Form):
         _("Off: nothing is kept, whoever agrees. On: each user decides."),
     )
     telemetry_wording = forms.CharField(
-        widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_WORDING
+        widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_CONSENT_TEXT
     )
     telemetry_retention_days = number_field(
         _("Days for which it is kept"), MAX_RETENTION_DAYS, _("Then it is erased.")
@@ -146,7 +148,7 @@ def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
 
 
 def initial_of(policy: TenantPolicy) -> dict[str, Any]:
-    telemetry = policy.telemetry or Telemetry(TENANT_WORDING, _DEFAULT_DAYS)
+    telemetry = policy.telemetry or Telemetry(TENANT_CONSENT_TEXT, _DEFAULT_DAYS)
     limits = policy.limits
     values: dict[str, Any] = {
         **{name: getattr(policy, name) for name in _AS_THEY_ARE},
@@ -154,7 +156,7 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
         "retrieval": "\n".join(policy.retrieval),
         "isolation": policy.isolation.value,
         "telemetry": policy.telemetry is not None,
-        "telemetry_wording": TENANT_WORDING,
+        "telemetry_wording": TENANT_CONSENT_TEXT,
         "telemetry_retention_days": telemetry.retention_days,
         "telemetry_training": telemetry.training,
         **initial_names("models", policy.models),
@@ -199,7 +201,7 @@ def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
     if not cleaned["telemetry"]:
         return None
     if cleaned["telemetry_retention_days"] is None:
-        raise Invalid(
+        raise InvalidValue(
             "telemetry.retention_days", "Write a number from 1 to {most}.", most=MAX_RETENTION_DAYS
         )
     return {

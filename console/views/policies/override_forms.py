@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.policy import PolicyLayer
+from caret.contracts.policy import PolicyOverride
 from console.views.policies.form_fields import (
     ALL,
     ONLY,
@@ -61,7 +61,7 @@ def groups_of(form: LayerForm) -> Iterator[FieldGroup]:
         yield FieldGroup(str(title), "", [[form[name] for name in row] for row in rows])
 
 
-def initial_of(layer: PolicyLayer) -> dict[str, Any]:
+def initial_of(layer: PolicyOverride) -> dict[str, Any]:
     features = FEATURES if layer.features is None else layer.features
     return {
         **{name: getattr(layer, name) for name in _AS_THEY_ARE},
@@ -75,7 +75,7 @@ def initial_of(layer: PolicyLayer) -> dict[str, Any]:
     }
 
 
-def layer_of(cleaned: dict[str, Any]) -> PolicyLayer:
+def layer_of(cleaned: dict[str, Any]) -> PolicyOverride:
     """Raises Invalid."""
     document = {
         **{name: cleaned[name] for name in _AS_THEY_ARE},

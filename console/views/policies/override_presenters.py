@@ -2,8 +2,8 @@
 
 from django.utils.translation import gettext
 
-from caret.contracts.policy import PolicyLayer
-from console.views.policies.diff import Change, change_of
+from caret.contracts.policy import PolicyOverride
+from console.views.policies.diff import FieldChange, change_of
 from console.views.policies.presenters import (
     days_or_none,
     exclusion_lines,
@@ -13,7 +13,7 @@ from console.views.policies.presenters import (
 )
 
 
-def layer_lines(layer: PolicyLayer) -> dict[str, list[str]]:
+def layer_lines(layer: PolicyOverride) -> dict[str, list[str]]:
     """By title; what is not said is not there."""
     features = None if layer.features is None else feature_lines(layer.features)
     lines = {
@@ -29,20 +29,20 @@ def layer_lines(layer: PolicyLayer) -> dict[str, list[str]]:
     return {title: said for title, said in lines.items() if said}
 
 
-def layer_changes(before: PolicyLayer, after: PolicyLayer) -> list[Change]:
+def layer_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldChange]:
     old, new = layer_lines(before), layer_lines(after)
     titles = dict.fromkeys([*old, *new])
     pairs = [(title, old.get(title, []), new.get(title, [])) for title in titles]
     return [change_of(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _withheld(layer: PolicyLayer) -> list[str]:
+def _withheld(layer: PolicyOverride) -> list[str]:
     secrets = [gettext("Secrets")] if layer.withholds_secrets else []
     public = [gettext("Public code")] if layer.withholds_public_code else []
     return secrets + public
 
 
-def _rates(layer: PolicyLayer) -> list[str]:
+def _rates(layer: PolicyOverride) -> list[str]:
     rates = ((gettext("Each user"), layer.user_limit), (gettext("Each key"), layer.key_limit))
     return [rate_line(whose, rate) for whose, rate in rates if rate is not None]
 

@@ -14,38 +14,38 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from caret.contracts.policy import PolicyLayer
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.pagination import wants_file
-from console.layout.permission_required import allowed
+from caret.contracts.policy import PolicyOverride
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.pagination import wants_csv
+from console.layout.permission_required import permission_required
 from console.layout.sorting import with_query
-from console.layout.step_up import way_to_confirm
+from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.views.policies.detail import tabs
-from console.views.policies.dry_run_presenters import effects_of
+from console.views.policies.dry_run_presenters import summarize_dry_run
 from console.views.policies.form_fields import add_refusal, whole_number
 from console.views.policies.override_forms import LayerForm, groups_of, initial_of, layer_of
 from console.views.policies.override_presenters import layer_changes, layer_lines
 from console.views.policies.policy_draft import read_json
 from console.views.policies.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
-from tenants.base.errors import Conflict, Invalid, Outdated
+from tenants.base.errors import Conflict, InvalidValue, VersionConflict
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
 from tenants.identity.teams.queries import page_of_teams
 from tenants.policy.dry_run import preview_layer
 from tenants.policy.overrides.document import read_layer, write_layer
-from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
-    LayerInForce,
-    Subject,
+    OverrideInForce,
+    OverrideSubject,
     SubjectKind,
-    find_layer,
     find_layer_version,
+    find_override,
     page_of_layers,
 )
 
@@ -66,13 +66,13 @@ class SubjectForm(forms.Form):
 
 
 @require_GET
-@for_members
-def layers(request: HttpRequest, member: Member) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[LayerInForce]:
+@member_required
+def layers(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[OverrideInForce]:
         return page_of_layers(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return _file(first_rows(page_after))
+    if wants_csv(request):
+        return _file(collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(row, layer_lines(row.layer)) for row in page.rows]
     context = {
@@ -82,7 +82,7 @@ def layers(request: HttpRequest, member: Member) -> HttpResponse:
         "file_url": with_query(request, **{"as": "csv"}),
         "may_edit": member.actor.may(Permission.WRITE_POLICY),
     }
-    return show(
+    return render_page(
         request,
         member,
         "console/policies/layers.html",
@@ -92,9 +92,9 @@ def layers(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def choose(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Of whom something is to be said."""
     form = SubjectForm(request.POST if request.method == "POST" else None)
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
@@ -105,15 +105,17 @@ def choose(request: HttpRequest, member: Member) -> HttpResponse:
         if subject is not None:
             return redirect("console:policies-layer", subject.kind.value, subject.id)
     status = 400 if form.errors else 200
-    return show(request, member, "console/policies/new_layer.html", {"form": form}, status=status)
+    return render_page(
+        request, member, "console/policies/new_layer.html", {"form": form}, status=status
+    )
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def layer(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def layer(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
     """Written; a POST is checked and goes on to the review."""
-    held = find_layer(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
         return _edited(request, member, held, LayerForm(initial=initial_of(held.layer)))
     if request.POST.get("step") == "edit":
@@ -123,7 +125,7 @@ def layer(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> 
     if form.is_valid():
         try:
             said = layer_of(form.cleaned_data)
-        except Invalid as error:
+        except InvalidValue as error:
             add_refusal(form, error)
         else:
             return _reviewed(request, member, held, said)
@@ -131,13 +133,15 @@ def layer(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> 
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def review(
+    request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
+) -> HttpResponse:
     """GET reviews that nothing is said any more; POST saves what was reviewed."""
-    held = find_layer(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
-        return _reviewed(request, member, held, PolicyLayer())
+        return _reviewed(request, member, held, PolicyOverride())
     said = read_layer(read_json(request.POST.get("document", "")))
     form = ReasonForm(request.POST)
     if not form.is_valid():
@@ -145,7 +149,7 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
     if (way := _way_if_grave(request, member, held, said)) is not None:
         return way
     try:
-        saved = set_layer(
+        saved = set_override(
             actor=member.actor,
             subject=held.subject,
             document=write_layer(said),
@@ -153,11 +157,11 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
             replaces=_replaces(request, held),
             now=timezone.now(),
         )
-    except Outdated:
-        held = find_layer(actor=member.actor, subject=held.subject)
+    except VersionConflict:
+        held = find_override(actor=member.actor, subject=held.subject)
         return _reviewed(request, member, held, said, form)
     except Conflict as error:
-        form.add_error(None, told(error))
+        form.add_error(None, translate_error(error))
         return _reviewed(request, member, held, said, form)
     toast(
         request,
@@ -168,13 +172,13 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_POLICY)
+@member_required
+@permission_required(Permission.WRITE_POLICY)
 def undo(
-    request: HttpRequest, member: Member, kind: str, subject_id: UUID, version: int
+    request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
 ) -> HttpResponse:
     """Says again what was said before this version, while it is in force."""
-    held = find_layer(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if version != held.version or version == 0:
         said = gettext("Somebody has said something else since: nothing was undone.")
         messages.error(request, said)
@@ -183,7 +187,7 @@ def undo(
     if (way := _way_if_grave(request, member, held, before)) is not None:
         return way
     try:
-        set_layer(
+        set_override(
             actor=member.actor,
             subject=held.subject,
             document=write_layer(before),
@@ -192,20 +196,20 @@ def undo(
             now=timezone.now(),
         )
     except Conflict as error:  # Outdated among them
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
     else:
         toast(request, gettext("It is said as before. Gateways hold it within a second."))
     return redirect("console:policies-layers")
 
 
 def _way_if_grave(
-    request: HttpRequest, member: Member, held: LayerInForce, said: PolicyLayer
+    request: HttpRequest, member: CurrentMember, held: OverrideInForce, said: PolicyOverride
 ) -> HttpResponse | None:
     lets_in_by_less = held.layer.requires_second_factor and not said.requires_second_factor
-    return way_to_confirm(request, member) if lets_in_by_less else None
+    return step_up_url(request, member) if lets_in_by_less else None
 
 
-def _file(found: Gathered[LayerInForce]) -> HttpResponse:
+def _file(found: CsvRows[OverrideInForce]) -> HttpResponse:
     """What is said as its JSON, which the API takes."""
     header = ("of", "name", "version", "said", "author", "reason", "created_at")
     rows = [
@@ -215,39 +219,43 @@ def _file(found: Gathered[LayerInForce]) -> HttpResponse:
         )
         for each in found.rows
     ]
-    return csv_answer("layers", header, rows, notes=notes_of(found))
+    return csv_response("layers", header, rows, notes=notes_of(found))
 
 
-def _chosen(member: Member, form: SubjectForm) -> Subject | None:
+def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
     """None: the form says why."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
     if bool(team) == bool(email):
         form.add_error("team", gettext("Choose a team, or name a member."))
         return None
     if team:
-        return Subject(SubjectKind.TEAM, UUID(team))
+        return OverrideSubject(SubjectKind.TEAM, UUID(team))
     found = find_member_by_email(actor=member.actor, email=email)
     if found is None:
         form.add_error("user_email", gettext("This is no member of the tenant."))
         return None
-    return Subject(SubjectKind.USER, UUID(found.user_id))
+    return OverrideSubject(SubjectKind.USER, UUID(found.user_id))
 
 
-def _subject(kind: str, subject_id: UUID) -> Subject:
+def _subject(kind: str, subject_id: UUID) -> OverrideSubject:
     try:
-        return Subject(SubjectKind(kind), subject_id)
+        return OverrideSubject(SubjectKind(kind), subject_id)
     except ValueError as error:
         raise Http404 from error
 
 
-def _replaces(request: HttpRequest, held: LayerInForce) -> int:
+def _replaces(request: HttpRequest, held: OverrideInForce) -> int:
     """The version that the author has seen; where a page says none, he sees the one in force."""
     replaces = whole_number(request.POST.get("replaces", ""))
     return held.version if replaces is None else replaces
 
 
 def _edited(
-    request: HttpRequest, member: Member, held: LayerInForce, form: LayerForm, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    held: OverrideInForce,
+    form: LayerForm,
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "held": held,
@@ -255,14 +263,14 @@ def _edited(
         "groups": groups_of(form),
         "replaces": _replaces(request, held),
     }
-    return show(request, member, "console/policies/layer.html", context, status=status)
+    return render_page(request, member, "console/policies/layer.html", context, status=status)
 
 
 def _reviewed(
     request: HttpRequest,
-    member: Member,
-    held: LayerInForce,
-    said: PolicyLayer,
+    member: CurrentMember,
+    held: OverrideInForce,
+    said: PolicyOverride,
     form: ReasonForm | None = None,
 ) -> HttpResponse:
     """The second of two is told, and shown what is in force now beside what he wants."""
@@ -274,9 +282,11 @@ def _reviewed(
         "document": json.dumps(write_layer(said)),
         "form": form or ReasonForm(),
         "changes": layer_changes(held.layer, said),
-        "effects": effects_of(found),
+        "effects": summarize_dry_run(found),
         "is_outdated": is_outdated,
-        "is_lifted": said == PolicyLayer(),
+        "is_lifted": said == PolicyOverride(),
     }
     status = 409 if is_outdated else 400 if is_wrong else 200
-    return show(request, member, "console/policies/layer_review.html", context, status=status)
+    return render_page(
+        request, member, "console/policies/layer_review.html", context, status=status
+    )

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from caret.contracts.policy import TenantPolicy
 from console.views.policies.form_fields import whole_number
-from tenants.base.errors import Invalid, NotFound
+from tenants.base.errors import InvalidValue, NotFound
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_version
-from tenants.policy.three_way_merge import Merged, merge
+from tenants.policy.three_way_merge import MergeResult, merge_policies
 from tenants.security.authorization.actor import Actor
 
 # The page from which it comes, to which one goes back: URL names of pages that take a draft.
@@ -22,7 +22,7 @@ ORIGINS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PolicyDraft:
     policy: TenantPolicy
     replaces: int  # the version from which it was made
     origin: str = "policies"  # of ORIGINS
@@ -37,21 +37,21 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Meanwhile:
+class ConcurrentChange:
     """Somebody else has saved since."""
 
     seen: PolicyInForce  # from which the draft was made
     held: PolicyInForce
-    merged: Merged
+    merged: MergeResult
 
 
-def read_draft(posted: Mapping[str, Any]) -> Draft:
+def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
     """Raises Invalid for what no page of ours has sent."""
     origin = str(posted.get("origin", "policies"))
     replaces = whole_number(str(posted.get("replaces", "")))
     if origin not in ORIGINS or not replaces:
-        raise Invalid("replaces", "This form is not complete.")
-    return Draft(read_policy(read_json(str(posted.get("document", "")))), replaces, origin)
+        raise InvalidValue("replaces", "This form is not complete.")
+    return PolicyDraft(read_policy(read_json(str(posted.get("document", "")))), replaces, origin)
 
 
 def read_json(text: str) -> object:
@@ -59,20 +59,22 @@ def read_json(text: str) -> object:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Invalid("document", "This form is not complete.") from error
+        raise InvalidValue("document", "This form is not complete.") from error
     return found
 
 
-def find_meanwhile(actor: Actor, draft: Draft, held: PolicyInForce) -> Meanwhile | None:
+def find_meanwhile(
+    actor: Actor, draft: PolicyDraft, held: PolicyInForce
+) -> ConcurrentChange | None:
     """None: nobody has. Raises NotFound for a version that never was."""
     if draft.replaces == held.version:
         return None
     if draft.replaces > held.version:
         raise NotFound("There is no such version.")
     seen = find_version(actor=actor, version=draft.replaces)
-    merged = merge(seen=seen.policy, wanted=draft.policy, held=held.policy)
-    return Meanwhile(seen, held, merged)
+    merged = merge_policies(seen=seen.policy, wanted=draft.policy, held=held.policy)
+    return ConcurrentChange(seen, held, merged)
 
 
-def on_top(draft: Draft, meanwhile: Meanwhile) -> Draft:
+def rebase_draft(draft: PolicyDraft, meanwhile: ConcurrentChange) -> PolicyDraft:
     return replace(draft, policy=meanwhile.merged.policy, replaces=meanwhile.held.version)

@@ -8,9 +8,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.policy import Isolation, Limits, RateLimit, Telemetry, TenantPolicy
+from caret.contracts.policy import Isolation, PolicyLimits, RateLimit, Telemetry, TenantPolicy
 from console.views.policies.numbers import shown_number
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 MODES: Final[dict[str, Promise]] = {
     "inline": _("Inline suggestions"),
@@ -31,7 +31,7 @@ _TIERS: Final[dict[str, Promise]] = {"fast": _("Fast"), "quality": _("Quality")}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PolicyField:
     name: str  # of TenantPolicy
     title: str | Promise
     meaning: str | Promise
@@ -39,9 +39,9 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PolicySection:
     title: str | Promise
-    fields: tuple[Field, ...]
+    fields: tuple[PolicyField, ...]
 
 
 def yes_or_no(value: bool) -> list[str]:
@@ -80,7 +80,7 @@ def rate_line(whose: str, rate: RateLimit) -> str:
     }
 
 
-def _limit_lines(limits: Limits) -> list[str]:
+def _limit_lines(limits: PolicyLimits) -> list[str]:
     rates = (
         (gettext("All together"), limits.tenant),
         (gettext("Each user"), limits.user),
@@ -111,35 +111,35 @@ def _telemetry_lines(telemetry: Telemetry | None) -> list[str]:
 
 def _retention_lines(days_of: dict[str, int]) -> list[str]:
     lines = [
-        f"{gettext(TERMS[DataClass(name)].title)}: {days_or_none(days, '')[0]}"
+        f"{gettext(DATA_CLASSES[DataClass(name)].title)}: {days_or_none(days, '')[0]}"
         for name, days in sorted(days_of.items())
     ]
     return lines or [gettext("As the retention page says")]
 
 
 SECTIONS: Final = (
-    Section(
+    PolicySection(
         _("What may be asked for"),
         (
-            Field(
+            PolicyField(
                 "features",
                 _("Features"),
                 _("A request for anything else is refused."),
                 lambda policy: feature_lines(mode.value for mode in policy.features),
             ),
-            Field(
+            PolicyField(
                 "models",
                 _("Models"),
                 _("The models that may complete, by name."),
                 lambda policy: names_or_all(policy.models),
             ),
-            Field(
+            PolicyField(
                 "regions",
                 _("Regions"),
                 _("The regions whose gateways may complete."),
                 lambda policy: names_or_all(policy.regions),
             ),
-            Field(
+            PolicyField(
                 "takes_part_in_experiments",
                 _("Experiments"),
                 _("Prompt layouts and filters may be tried on requests; never data."),
@@ -147,22 +147,22 @@ SECTIONS: Final = (
             ),
         ),
     ),
-    Section(
+    PolicySection(
         _("What may be sent"),
         (
-            Field(
+            PolicyField(
                 "content_exclusion",
                 _("Excluded content"),
                 _("Paths that are never sent, where a request names its file."),
                 lambda policy: exclusion_lines(policy.content_exclusion) or [gettext("Nothing")],
             ),
-            Field(
+            PolicyField(
                 "requires_path",
                 _("File must be named"),
                 _("Requests that do not name their file are refused."),
                 lambda policy: yes_or_no(policy.requires_path),
             ),
-            Field(
+            PolicyField(
                 "retrieval",
                 _("Retrieval"),
                 _("Repositories that may be indexed and kept, encrypted; patterns of their names."),
@@ -170,16 +170,16 @@ SECTIONS: Final = (
             ),
         ),
     ),
-    Section(
+    PolicySection(
         _("What is withheld"),
         (
-            Field(
+            PolicyField(
                 "withholds_secrets",
                 _("Secrets"),
                 _("Completions that look like credentials are withheld."),
                 lambda policy: yes_or_no(policy.withholds_secrets),
             ),
-            Field(
+            PolicyField(
                 "withholds_public_code",
                 _("Public code"),
                 _("Completions found in the operator's index of public code are withheld."),
@@ -187,16 +187,16 @@ SECTIONS: Final = (
             ),
         ),
     ),
-    Section(
+    PolicySection(
         _("Limits"),
         (
-            Field(
+            PolicyField(
                 "max_concurrent_completions",
                 _("At once"),
                 _("Completions of the whole tenant at the same time, on one gateway."),
                 lambda policy: [shown_number(policy.max_concurrent_completions)],
             ),
-            Field(
+            PolicyField(
                 "limits",
                 _("Rates"),
                 _("What is beyond is refused, and editors are told when to ask again."),
@@ -204,22 +204,22 @@ SECTIONS: Final = (
             ),
         ),
     ),
-    Section(
+    PolicySection(
         _("What is kept"),
         (
-            Field(
+            PolicyField(
                 "telemetry",
                 _("Content of completions"),
                 _("Nothing is kept unless the tenant allows it and the user agrees."),
                 lambda policy: _telemetry_lines(policy.telemetry),
             ),
-            Field(
+            PolicyField(
                 "retention_days",
                 _("Shorter retention"),
                 _("Data classes that are kept for fewer days than retention says."),
                 lambda policy: _retention_lines(policy.retention_days),
             ),
-            Field(
+            PolicyField(
                 "isolation",
                 _("Prefix cache"),
                 _("Who can hit what the engine has computed before."),
@@ -227,10 +227,10 @@ SECTIONS: Final = (
             ),
         ),
     ),
-    Section(
+    PolicySection(
         _("Keys and sign-in"),
         (
-            Field(
+            PolicyField(
                 "max_key_lifetime_days",
                 _("Lifetime of keys"),
                 _("For how long a new key's text may be good."),
@@ -238,7 +238,7 @@ SECTIONS: Final = (
                     policy.max_key_lifetime_days, gettext("As long as its maker says")
                 ),
             ),
-            Field(
+            PolicyField(
                 "revoke_idle_keys_after_days",
                 _("Idle keys"),
                 _("Keys that nobody has used for so long are revoked."),
@@ -246,7 +246,7 @@ SECTIONS: Final = (
                     policy.revoke_idle_keys_after_days, gettext("Never revoked")
                 ),
             ),
-            Field(
+            PolicyField(
                 "requires_second_factor",
                 _("Second factor"),
                 _("Everybody who signs in by a password gives a second factor."),

@@ -11,20 +11,26 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import way_to_confirm
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.views.policies.diff import changes_between, titles_of
-from console.views.policies.dry_run_presenters import effects_of
+from console.views.policies.dry_run_presenters import summarize_dry_run
 from console.views.policies.form_fields import add_refusal, whole_number
-from console.views.policies.policy_draft import Draft, Meanwhile, find_meanwhile, on_top, read_draft
+from console.views.policies.policy_draft import (
+    ConcurrentChange,
+    PolicyDraft,
+    find_meanwhile,
+    read_draft,
+    rebase_draft,
+)
 from console.views.policies.system_reasons import reason_of_undoing
-from tenants.base.errors import Invalid, Outdated
+from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import MAX_REASON_CHARS
-from tenants.policy.destructive_changes import is_grave
+from tenants.policy.destructive_changes import is_destructive
 from tenants.policy.document import write_policy
 from tenants.policy.dry_run import preview_policy
 from tenants.policy.operations import set_policy
@@ -43,9 +49,9 @@ class ReasonForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def review(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """GET names an earlier version to go back to; POST brings a draft."""
     if request.method == "GET":
         return shown(request, member, _going_back(request, member))
@@ -59,12 +65,12 @@ def review(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_http_methods(["POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """Puts the one before in force again, while this one is."""
     before = find_version(actor=member.actor, version=version - 1)
-    if (way := _way_if_grave(request, member, Draft(before.policy, version))) is not None:
+    if (way := _way_if_grave(request, member, PolicyDraft(before.policy, version))) is not None:
         return way
     try:
         found = set_policy(
@@ -74,7 +80,7 @@ def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
             replaces=version,
             now=timezone.now(),
         )
-    except Outdated:
+    except VersionConflict:
         toast(request, gettext("Somebody has saved another version since: nothing was undone."))
         return redirect("console:policies")
     said = gettext("Version %(version)s is in force: as it was before.")
@@ -84,8 +90,8 @@ def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
 
 def shown(
     request: HttpRequest,
-    member: Member,
-    draft: Draft,
+    member: CurrentMember,
+    draft: PolicyDraft,
     *,
     form: ReasonForm | None = None,
     status: int = 200,
@@ -100,13 +106,13 @@ def shown(
         "held": held,
         "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
         "changes": changes_between(held.policy, draft.policy),
-        "effects": effects_of(found),
+        "effects": summarize_dry_run(found),
         "meanwhile": None if meanwhile is None else _told(meanwhile, draft),
     }
-    return show(request, member, _PAGE, context, status=409 if meanwhile else status)
+    return render_page(request, member, _PAGE, context, status=409 if meanwhile else status)
 
 
-def _saved(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse:
+def _saved(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return shown(request, member, draft, form=form, status=400)
@@ -120,10 +126,10 @@ def _saved(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse:
             replaces=draft.replaces,
             now=timezone.now(),
         )
-    except Invalid as error:
+    except InvalidValue as error:
         add_refusal(form, error)
         return shown(request, member, draft, form=form, status=400)
-    except Outdated:
+    except VersionConflict:
         return shown(request, member, draft, form=form)
     said = gettext("Version %(version)s is in force. Gateways hold it within a second.")
     toast(
@@ -134,27 +140,29 @@ def _saved(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse:
     return redirect(f"console:{draft.origin}")
 
 
-def _way_if_grave(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse | None:
+def _way_if_grave(
+    request: HttpRequest, member: CurrentMember, draft: PolicyDraft
+) -> HttpResponse | None:
     held = get_policy(actor=member.actor)
     # Versions only go up: a draft that is outdated here is refused by `set_policy`, too.
-    if held.version != draft.replaces or not is_grave(held=held.policy, wanted=draft.policy):
+    if held.version != draft.replaces or not is_destructive(held=held.policy, wanted=draft.policy):
         return None
-    return way_to_confirm(request, member)
+    return step_up_url(request, member)
 
 
-def _going_back(request: HttpRequest, member: Member) -> Draft:
+def _going_back(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
     """Raises NotFound."""
     version = whole_number(request.GET.get("from", ""))
     earlier = find_version(actor=member.actor, version=version or 0)
-    return Draft(earlier.policy, get_policy(actor=member.actor).version)
+    return PolicyDraft(earlier.policy, get_policy(actor=member.actor).version)
 
 
-def _merged(member: Member, draft: Draft) -> Draft:
+def _merged(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:
     meanwhile = find_meanwhile(member.actor, draft, get_policy(actor=member.actor))
-    return draft if meanwhile is None else on_top(draft, meanwhile)
+    return draft if meanwhile is None else rebase_draft(draft, meanwhile)
 
 
-def _told(meanwhile: Meanwhile, draft: Draft) -> dict[str, Any]:
+def _told(meanwhile: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
     seen = meanwhile.seen.policy
     return {
         "held": meanwhile.held,

@@ -2,22 +2,22 @@
 
 from django.http import HttpResponse
 
-from console.layout.csv_response import Gathered, csv_answer, notes_of
+from console.layout.csv_response import CsvRows, csv_response, notes_of
 from tenants.compliance.data_subjects.queries import ErasureView
 from tenants.identity.members.queries import MemberRow
 from tenants.privacy.consent.consent import NO_CONSENT
-from tenants.privacy.consent.queries import ContentErasure, Receipt, consents_of
+from tenants.privacy.consent.queries import ContentErasureView, Receipt, consents_of
 from tenants.security.authorization.actor import Actor
 
 
-def members_file(actor: Actor, found: Gathered[MemberRow]) -> HttpResponse:
+def members_file(actor: Actor, found: CsvRows[MemberRow]) -> HttpResponse:
     consents = consents_of(actor=actor, user_ids=[row.user_id for row in found.rows])
     rows = [
         (row.email, row.name, given.telemetry, given.training, row.created_at)
         for row in found.rows
         for given in (consents.get(row.user_id, NO_CONSENT),)
     ]
-    return csv_answer(
+    return csv_response(
         "consent",
         ("email", "name", "telemetry", "training", "member_since"),
         rows,
@@ -25,7 +25,7 @@ def members_file(actor: Actor, found: Gathered[MemberRow]) -> HttpResponse:
     )
 
 
-def receipts_file(found: Gathered[Receipt]) -> HttpResponse:
+def receipts_file(found: CsvRows[Receipt]) -> HttpResponse:
     header = ("user", "kind", "answer", "wording", "wording_sha256", "said_by", "created_at")
     rows = [
         (
@@ -34,10 +34,10 @@ def receipts_file(found: Gathered[Receipt]) -> HttpResponse:
         )
         for row in found.rows
     ]
-    return csv_answer("receipts", header, rows, notes=notes_of(found))
+    return csv_response("receipts", header, rows, notes=notes_of(found))
 
 
-def withdrawals_file(found: Gathered[ContentErasure]) -> HttpResponse:
+def withdrawals_file(found: CsvRows[ContentErasureView]) -> HttpResponse:
     header = ("user", "reason", "items", "bytes", "keys", "unreadable_since", "gone_at")
     rows = [
         (
@@ -46,10 +46,10 @@ def withdrawals_file(found: Gathered[ContentErasure]) -> HttpResponse:
         )
         for row in found.rows
     ]
-    return csv_answer("withdrawals", header, rows, notes=notes_of(found))
+    return csv_response("withdrawals", header, rows, notes=notes_of(found))
 
 
-def erasures_file(found: Gathered[ErasureView]) -> HttpResponse:
+def erasures_file(found: CsvRows[ErasureView]) -> HttpResponse:
     rows = [
         (
             "" if row.user_id is None else str(row.user_id),
@@ -57,7 +57,7 @@ def erasures_file(found: Gathered[ErasureView]) -> HttpResponse:
         )
         for row in found.rows
     ]
-    return csv_answer(
+    return csv_response(
         "erasures",
         ("user", "reason", "rows", "demanded_at", "erased_at"),
         rows,

@@ -15,20 +15,20 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from caret.foundation.ids import UserId
 from console.api.data_subjects import BOUNDS
-from console.api.temp_file_response import made_file
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.api.temp_file_response import temp_file_response
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.members.presenters import ROLE_NAMES
 from console.views.policies.review import ReasonForm
 from console.views.privacy.list import tabs
-from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
-from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import find_subject_of
 
 _MAX_EMAIL_CHARS: Final = 254
@@ -54,8 +54,8 @@ class ErasureForm(ReasonForm):
 
 
 @require_GET
-@for_members
-def people(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     may = member.actor.may
     if not may(Permission.EXPORT_SUBJECTS):
         member.actor.require(Permission.ERASE_SUBJECTS)
@@ -64,30 +64,30 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         try:
             found = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
         except NotFound as error:
-            form.add_error("email", told(error))
+            form.add_error("email", translate_error(error))
         else:
             return redirect("console:privacy-person", found.user_id)
     context = {"tabs": tabs(request, member), "form": form}
     status = 400 if form.errors else 200
-    return show(request, member, "console/privacy/people.html", context, status=status)
+    return render_page(request, member, "console/privacy/people.html", context, status=status)
 
 
 @require_GET
-@for_members
-def person(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
+@member_required
+def person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     return _shown(request, member, user_id, ReasonForm())
 
 
 @require_POST
-@for_members
-@allowed(Permission.EXPORT_SUBJECTS)
-@confirmed
-def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.EXPORT_SUBJECTS)
+@step_up_required
+def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _shown(request, member, user_id, form, status=400)
     actor = member.actor
-    asked = Asked(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+    asked = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
 
     def write(out: IO[bytes]) -> None:
         write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
@@ -96,20 +96,21 @@ def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
     try:
         # Streamed: what is between us and the browser takes either kind.
         return cast(
-            HttpResponse, made_file(request, write, name=name, content_type="application/zip")
+            HttpResponse,
+            temp_file_response(request, write, name=name, content_type="application/zip"),
         )
     except Conflict as error:
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
     except (redis.RedisError, OSError):
         messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
     return redirect("console:privacy-person", user_id)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.ERASE_SUBJECTS)
-@confirmed
-def erase(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.ERASE_SUBJECTS)
+@step_up_required
+def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     found = find_subject_of(actor=member.actor, text=str(user_id))
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
@@ -121,22 +122,22 @@ def erase(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
             return redirect("console:privacy-erasures")
     context = {"found": found, "form": form}
     status = 400 if form.errors else 200
-    return show(request, member, "console/privacy/erase.html", context, status=status)
+    return render_page(request, member, "console/privacy/erase.html", context, status=status)
 
 
-def _is_demanded(member: Member, user_id: UserId, form: ErasureForm) -> bool:
+def _is_demanded(member: CurrentMember, user_id: UserId, form: ErasureForm) -> bool:
     """False: the form says why."""
-    demand = Demand(user_id, form.cleaned_data["reason"])
+    demand = ErasureRequest(user_id, form.cleaned_data["reason"])
     try:
         demand_erasure(actor=member.actor, demand=demand, now=timezone.now())
-    except (Conflict, Invalid) as error:
-        form.add_error(None, told(error))
+    except (Conflict, InvalidValue) as error:
+        form.add_error(None, translate_error(error))
         return False
     return True
 
 
 def _shown(
-    request: HttpRequest, member: Member, user_id: UUID, form: ReasonForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, user_id: UUID, form: ReasonForm, status: int = 200
 ) -> HttpResponse:
     found = find_subject_of(actor=member.actor, text=str(user_id))
     context = {
@@ -146,4 +147,4 @@ def _shown(
         "may_export": member.actor.may(Permission.EXPORT_SUBJECTS),
         "may_erase": member.actor.may(Permission.ERASE_SUBJECTS),
     }
-    return show(request, member, "console/privacy/person.html", context, status=status)
+    return render_page(request, member, "console/privacy/person.html", context, status=status)

@@ -8,11 +8,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import Member, for_members
-from console.layout.csv_response import first_rows
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import collect_rows
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
+from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
 from console.views.privacy.csv_exports import (
     erasures_file,
@@ -25,9 +25,13 @@ from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.identity.members.queries import MemberRow, page_of_members
 from tenants.privacy.consent.consent import NO_CONSENT
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, wording
+from tenants.privacy.consent.consent_texts import (
+    TENANT_CONSENT_TEXT,
+    USER_WORDINGS,
+    get_consent_text,
+)
 from tenants.privacy.consent.queries import (
-    ContentErasure,
+    ContentErasureView,
     Receipt,
     consents_of,
     get_consent_overview,
@@ -45,7 +49,7 @@ REASONS: Final[dict[str, Promise]] = {
 }
 
 
-def tabs(request: HttpRequest, member: Member) -> list[Tab]:
+def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     may = member.actor.may
     pages = [("privacy", gettext("Consent"))]
     if may(Permission.READ_MEMBERS):
@@ -60,29 +64,32 @@ def tabs(request: HttpRequest, member: Member) -> list[Tab]:
 
 
 @require_GET
-@for_members
-def overview(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
         "found": get_consent_overview(actor=member.actor),
-        "wordings": [wording(TENANT_WORDING), *map(wording, USER_WORDINGS.values())],
+        "wordings": [
+            get_consent_text(TENANT_CONSENT_TEXT),
+            *map(get_consent_text, USER_WORDINGS.values()),
+        ],
         "may_change": member.actor.may(Permission.WRITE_POLICY),
         "may_export": member.actor.may(Permission.EXPORT),
     }
-    return show(request, member, "console/privacy/overview.html", context)
+    return render_page(request, member, "console/privacy/overview.html", context)
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_CONSENT)
-def members(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_CONSENT)
+def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
 
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[MemberRow]:
         return page_of_members(actor=actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return members_file(actor, first_rows(page_after))
+    if wants_csv(request):
+        return members_file(actor, collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     consents = consents_of(actor=actor, user_ids=[row.user_id for row in page.rows])
     rows = [(row, consents.get(row.user_id, NO_CONSENT)) for row in page.rows]
@@ -90,51 +97,51 @@ def members(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_CONSENT)
-def receipts(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_CONSENT)
+def receipts(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[Receipt]:
         return list_receipts(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return receipts_file(first_rows(page_after))
+    if wants_csv(request):
+        return receipts_file(collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     return _listed(request, member, "receipts", page.rows, page)
 
 
 @require_GET
-@for_members
-def withdrawals(request: HttpRequest, member: Member) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ContentErasure]:
+@member_required
+def withdrawals(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ContentErasureView]:
         return list_content_erasures(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return withdrawals_file(first_rows(page_after))
+    if wants_csv(request):
+        return withdrawals_file(collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(REASONS.get(row.reason, row.reason), row) for row in page.rows]
     return _listed(request, member, "withdrawals", rows, page)
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_CONSENT)
-def erasures(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_CONSENT)
+def erasures(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ErasureView]:
         return list_erasures(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return erasures_file(first_rows(page_after))
+    if wants_csv(request):
+        return erasures_file(collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(row, sum(row.rows.values())) for row in page.rows]
     return _listed(request, member, "erasures", rows, page)
 
 
 def _listed(
-    request: HttpRequest, member: Member, name: str, rows: list[Any], page: Page[Any]
+    request: HttpRequest, member: CurrentMember, name: str, rows: list[Any], page: Page[Any]
 ) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
         "rows": rows,
-        "turning": turning(request, page, has_file=True),
+        "turning": page_links(request, page, has_file=True),
     }
-    return show(request, member, f"console/privacy/{name}.html", context)
+    return render_page(request, member, f"console/privacy/{name}.html", context)

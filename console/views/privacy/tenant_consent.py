@@ -9,18 +9,22 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Telemetry, TenantPolicy
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.views.policies.form_fields import add_refusal, number_field, whole_number, yes_field
-from console.views.policies.policy_draft import Draft, read_draft
+from console.views.policies.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review import shown as show_review
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.document import MAX_RETENTION_DAYS, read_policy, write_policy
 from tenants.policy.queries import find_version, get_policy
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, require_current, wording
+from tenants.privacy.consent.consent_texts import (
+    TENANT_CONSENT_TEXT,
+    get_consent_text,
+    require_current,
+)
 
 
 class AllowanceForm(forms.Form):
@@ -45,9 +49,9 @@ class AllowanceForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_POLICY)
-def allowance(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         held = get_policy(actor=member.actor)
         return _shown(request, member, AllowanceForm(initial=_initial(held.policy)), held.version)
@@ -59,17 +63,17 @@ def allowance(request: HttpRequest, member: Member) -> HttpResponse:
     return _reviewed(request, member)
 
 
-def _reviewed(request: HttpRequest, member: Member) -> HttpResponse:
+def _reviewed(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     replaces = whole_number(request.POST.get("replaces", "")) or 0
     seen = find_version(actor=member.actor, version=replaces)
     form = AllowanceForm(request.POST)
     if form.is_valid():
         try:
             policy = _policy(form.cleaned_data, seen.policy)
-        except Invalid as error:
+        except InvalidValue as error:
             add_refusal(form, error)
         else:
-            return show_review(request, member, Draft(policy, replaces, origin="privacy"))
+            return show_review(request, member, PolicyDraft(policy, replaces, origin="privacy"))
     return _shown(request, member, form, replaces, status=400)
 
 
@@ -77,24 +81,28 @@ def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
     """Raises Invalid, also for a wording that is not the one in force any more."""
     telemetry = None
     if cleaned["telemetry"]:
-        require_current("telemetry.wording", asked=cleaned["wording"], current=TENANT_WORDING)
-        telemetry = Telemetry(TENANT_WORDING, cleaned["retention_days"], cleaned["training"])
+        require_current("telemetry.wording", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT)
+        telemetry = Telemetry(TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"])
     return read_policy(write_policy(msgspec.structs.replace(seen, telemetry=telemetry)))
 
 
 def _initial(policy: TenantPolicy) -> dict[str, Any]:
-    default = Telemetry(TENANT_WORDING, TERMS[DataClass.CONTENT].default_days)
+    default = Telemetry(TENANT_CONSENT_TEXT, DATA_CLASSES[DataClass.CONTENT].default_days)
     telemetry = policy.telemetry or default
     return {
         "telemetry": policy.telemetry is not None,
         "retention_days": telemetry.retention_days,
         "training": telemetry.training,
-        "wording": TENANT_WORDING,
+        "wording": TENANT_CONSENT_TEXT,
     }
 
 
 def _shown(
-    request: HttpRequest, member: Member, form: AllowanceForm, replaces: int, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    form: AllowanceForm,
+    replaces: int,
+    status: int = 200,
 ) -> HttpResponse:
-    context = {"form": form, "replaces": replaces, "wording": wording(TENANT_WORDING)}
-    return show(request, member, "console/privacy/allowance.html", context, status=status)
+    context = {"form": form, "replaces": replaces, "wording": get_consent_text(TENANT_CONSENT_TEXT)}
+    return render_page(request, member, "console/privacy/allowance.html", context, status=status)

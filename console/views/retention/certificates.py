@@ -15,19 +15,19 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.crypto.signing import BadSignature
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
+from console.layout.permission_required import permission_required
 from console.views.retention.list import tabs
-from console.views.verification_result import Verdict, facts_of
+from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.data_subjects.verification import verify_bundle
-from tenants.policy.data_classes import TERMS
+from tenants.policy.data_classes import DATA_CLASSES
 from tenants.privacy.retention.queries import (
     CertificateView,
     RunView,
@@ -54,7 +54,7 @@ class FileForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
+class CertificateRow:
     """A certificate, as a list shows it."""
 
     id: UUID
@@ -65,50 +65,52 @@ class Certified:
 
 
 @require_GET
-@for_members
-def runs(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def runs(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[RunView]:
         return list_runs(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return _runs_file(first_rows(page_after))
+    if wants_csv(request):
+        return _runs_file(collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
-        "rows": [(gettext(TERMS[row.data_class].title), row) for row in page.rows],
-        "turning": turning(request, page, has_file=True),
+        "rows": [(gettext(DATA_CLASSES[row.data_class].title), row) for row in page.rows],
+        "turning": page_links(request, page, has_file=True),
     }
-    return show(request, member, "console/retention/runs.html", context)
+    return render_page(request, member, "console/retention/runs.html", context)
 
 
 @require_GET
-@for_members
-def certificates(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def certificates(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[CertificateView]:
         return list_certificates(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return _certificates_file(first_rows(page_after))
+    if wants_csv(request):
+        return _certificates_file(collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
         "rows": [_certified(row) for row in page.rows],
-        "turning": turning(request, page, has_file=True),
+        "turning": page_links(request, page, has_file=True),
     }
-    return show(request, member, "console/retention/certificates.html", context)
+    return render_page(request, member, "console/retention/certificates.html", context)
 
 
 @require_GET
-@for_members
-def certificate(request: HttpRequest, member: Member, certificate_id: UUID) -> HttpResponse:
+@member_required
+def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUID) -> HttpResponse:
     found = find_certificate(actor=member.actor, certificate_id=certificate_id)
     context = {"row": _certified(found), "verdict": _of_certificate(found.document.encode())}
-    return show(request, member, "console/retention/certificate.html", context)
+    return render_page(request, member, "console/retention/certificate.html", context)
 
 
 @require_GET
-@for_members
-def certificate_file(request: HttpRequest, member: Member, certificate_id: UUID) -> HttpResponse:
+@member_required
+def certificate_file(
+    request: HttpRequest, member: CurrentMember, certificate_id: UUID
+) -> HttpResponse:
     found = find_certificate(actor=member.actor, certificate_id=certificate_id)
     response = HttpResponse(found.document, content_type="application/json")
     name = f"caret-deletion-certificate-{found.number}.json"
@@ -117,19 +119,19 @@ def certificate_file(request: HttpRequest, member: Member, certificate_id: UUID)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.READ_RETENTION)
-def verify(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_RETENTION)
+def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """By the public keys alone, as anybody does it offline; nothing is kept of the file."""
     is_sent = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
     verdict = _verdict(form) if is_sent and form.is_valid() else None
     context = {"tabs": tabs(request), "form": form, "verdict": verdict}
     status = 400 if form.errors else 200
-    return show(request, member, "console/retention/verify.html", context, status=status)
+    return render_page(request, member, "console/retention/verify.html", context, status=status)
 
 
-def _verdict(form: FileForm) -> Verdict | None:
+def _verdict(form: FileForm) -> VerificationResult | None:
     """None: the form says why there is none."""
     file: UploadedFile[bytes] = form.cleaned_data["document"]
     if (file.size or 0) > _MAX_FILE_BYTES:
@@ -139,25 +141,25 @@ def _verdict(form: FileForm) -> Verdict | None:
     return _of_bundle(content) if content.startswith(_ZIP) else _of_certificate(content)
 
 
-def _of_certificate(content: bytes) -> Verdict:
+def _of_certificate(content: bytes) -> VerificationResult:
     kind = gettext("Certificate of deletion")
     try:
         document = verify_certificate(content, signing_keys().public_keys())
     except BadSignature as error:
-        return Verdict(kind, [], told(error))
-    return Verdict(kind, facts_of(document))
+        return VerificationResult(kind, [], translate_error(error))
+    return VerificationResult(kind, signed_fields(document))
 
 
-def _of_bundle(content: bytes) -> Verdict:
+def _of_bundle(content: bytes) -> VerificationResult:
     kind = gettext("Bundle about a person")
     try:
         manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
     except BadSignature as error:
-        return Verdict(kind, [], told(error))
-    return Verdict(kind, facts_of(manifest))
+        return VerificationResult(kind, [], translate_error(error))
+    return VerificationResult(kind, signed_fields(manifest))
 
 
-def _runs_file(found: Gathered[RunView]) -> HttpResponse:
+def _runs_file(found: CsvRows[RunView]) -> HttpResponse:
     header = (
         *("class", "began_at", "finished_at", "days"),
         *("before", "created", "deleted", "after", "on_hold"),
@@ -169,13 +171,13 @@ def _runs_file(found: Gathered[RunView]) -> HttpResponse:
         )
         for row in found.rows
     ]
-    return csv_answer("purges", header, rows, notes=notes_of(found))
+    return csv_response("purges", header, rows, notes=notes_of(found))
 
 
-def _certificates_file(found: Gathered[CertificateView]) -> HttpResponse:
+def _certificates_file(found: CsvRows[CertificateView]) -> HttpResponse:
     shown = map(_certified, found.rows)
     rows = [(row.number, row.title, row.method, row.created_at, str(row.id)) for row in shown]
-    return csv_answer(
+    return csv_response(
         "certificates",
         ("number", "what", "method", "created_at", "id"),
         rows,
@@ -183,14 +185,14 @@ def _certificates_file(found: Gathered[CertificateView]) -> HttpResponse:
     )
 
 
-def _certified(found: CertificateView) -> Certified:
+def _certified(found: CertificateView) -> CertificateRow:
     document = json.loads(found.document)
     name = str(document.get("data_class", ""))
-    titles = {each.value: gettext(terms.title) for each, terms in TERMS.items()} | {
+    titles = {each.value: gettext(terms.title) for each, terms in DATA_CLASSES.items()} | {
         "data_subject": gettext("A person"),
         "tenant": gettext("All of the tenant"),
     }
-    return Certified(
+    return CertificateRow(
         found.id,
         found.number,
         found.created_at,

@@ -13,18 +13,18 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import Gathered, csv_answer, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.pagination import turning, wants_file
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.pagination import page_links, wants_csv
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.review import ReasonForm
 from console.views.retention.list import tabs
-from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import find_person
@@ -62,46 +62,48 @@ class HoldForm(ReasonForm):
 
 
 @require_GET
-@for_members
-def holds(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[HoldView]:
         return list_holds(actor=member.actor, limit=limit, cursor=cursor)
 
-    if wants_file(request):
-        return _file(member, first_rows(page_after))
+    if wants_csv(request):
+        return _file(member, collect_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     emails = _emails(member, page.rows)
     context = {
         "tabs": tabs(request),
         "rows": [(row, _whose(row, emails)) for row in page.rows],
-        "turning": turning(request, page, has_file=True),
+        "turning": page_links(request, page, has_file=True),
         "may_edit": member.actor.may(Permission.WRITE_HOLDS),
     }
-    return show(request, member, "console/retention/holds.html", context)
+    return render_page(request, member, "console/retention/holds.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_HOLDS)
-def place(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_HOLDS)
+def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = HoldForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:
             place_hold(actor=member.actor, new=_new(form), now=timezone.now())
-        except Invalid as error:
+        except InvalidValue as error:
             add_refusal(form, error)
         else:
             toast(request, gettext("The hold is in force: nothing that it names is purged."))
             return redirect("console:retention-holds")
     status = 400 if form.errors else 200
-    return show(request, member, "console/retention/new_hold.html", {"form": form}, status=status)
+    return render_page(
+        request, member, "console/retention/new_hold.html", {"form": form}, status=status
+    )
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_HOLDS)
-@confirmed
-def release(request: HttpRequest, member: Member, hold_id: UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_HOLDS)
+@step_up_required
+def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpResponse:
     """What is due goes with the next purge."""
     hold = find_hold(actor=member.actor, hold_id=hold_id)
     form = ReasonForm(request.POST if request.method == "POST" else None)
@@ -111,8 +113,8 @@ def release(request: HttpRequest, member: Member, hold_id: UUID) -> HttpResponse
             release_hold(actor=member.actor, hold_id=hold_id, reason=reason, now=timezone.now())
         except NotFound as error:
             raise Http404 from error
-        except (Conflict, Invalid) as error:
-            form.add_error(None, told(error))
+        except (Conflict, InvalidValue) as error:
+            form.add_error(None, translate_error(error))
         else:
             toast(request, gettext("The hold is released. The next purge acts on it."))
             return redirect("console:retention-holds")
@@ -122,7 +124,9 @@ def release(request: HttpRequest, member: Member, hold_id: UUID) -> HttpResponse
         "whose": _whose(hold, _emails(member, [hold])),
     }
     status = 400 if form.errors else 200
-    return show(request, member, "console/retention/release_hold.html", context, status=status)
+    return render_page(
+        request, member, "console/retention/release_hold.html", context, status=status
+    )
 
 
 def _new(form: HoldForm) -> NewHold:
@@ -145,14 +149,14 @@ def _user_id(email: str) -> UUID | None:
     try:
         return UUID(find_person(email))
     except NotFound as error:
-        raise Invalid("user_id", "This user is no member of the tenant.") from error
+        raise InvalidValue("user_id", "This user is no member of the tenant.") from error
 
 
 def _next(day: date) -> date:
     try:
         return day + timedelta(days=1)
     except OverflowError as error:
-        raise Invalid("until", "There is no such day.") from error
+        raise InvalidValue("until", "There is no such day.") from error
 
 
 def _begin_of(day: date | None) -> datetime | None:
@@ -160,7 +164,7 @@ def _begin_of(day: date | None) -> datetime | None:
     return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
 
 
-def _emails(member: Member, rows: list[HoldView]) -> dict[str, str]:
+def _emails(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
     if not member.actor.may(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
@@ -174,7 +178,7 @@ def _whose(row: HoldView, emails: dict[str, str]) -> str:
     return emails.get(str(row.user_id), str(row.user_id))
 
 
-def _file(member: Member, found: Gathered[HoldView]) -> HttpResponse:
+def _file(member: CurrentMember, found: CsvRows[HoldView]) -> HttpResponse:
     emails = _emails(member, found.rows)
     header = ("matter", "reason", "whose", "since", "until", "placed_at", "released_at")
     rows = [
@@ -184,4 +188,4 @@ def _file(member: Member, found: Gathered[HoldView]) -> HttpResponse:
         )
         for row in found.rows
     ]
-    return csv_answer("holds", header, rows, notes=notes_of(found))
+    return csv_response("holds", header, rows, notes=notes_of(found))

@@ -12,29 +12,29 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.current_member import Member, for_members
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.tabs import Tab, tabs_of
 from console.layout.toasts import toast
 from console.usage_filters.number_format import count
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.policy.data_classes import TERMS, DataClass, Terms
+from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import set_rule, undo_rule
 from tenants.privacy.retention.queries import find_rule, list_standings, preview
 
 _PAGE: Final = "console/retention/class.html"
 
 
-class DaysForm(forms.Form):
+class RetentionPeriodForm(forms.Form):
     days = forms.IntegerField(label=_("Days"))
 
-    def __init__(self, terms: Terms, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, terms: DataClassTerms, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["days"] = forms.IntegerField(
             label=_("Days for which it is kept"),
@@ -63,8 +63,8 @@ def tabs(request: HttpRequest) -> list[Tab]:
 
 
 @require_GET
-@for_members
-def classes(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
     rows = list_standings(actor=member.actor, now=now)
     context = {
@@ -74,24 +74,24 @@ def classes(request: HttpRequest, member: Member) -> HttpResponse:
         "may_edit": member.actor.may(Permission.WRITE_RETENTION),
         "now": now,
     }
-    return show(request, member, "console/retention/classes.html", context)
+    return render_page(request, member, "console/retention/classes.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_RETENTION)
-@confirmed
-def edit(request: HttpRequest, member: Member, data_class: str) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_RETENTION)
+@step_up_required
+def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpResponse:
     """GET with `days` counts what they would delete; POST saves them."""
     which = _class_of(data_class)
     if request.method == "POST":
         return _saved(request, member, which)
-    form = DaysForm(TERMS[which], request.GET if "days" in request.GET else None)
+    form = RetentionPeriodForm(DATA_CLASSES[which], request.GET if "days" in request.GET else None)
     return _shown(request, member, which, form, None)
 
 
-def _saved(request: HttpRequest, member: Member, which: DataClass) -> HttpResponse:
-    form, save = DaysForm(TERMS[which], request.POST), SaveForm(request.POST)
+def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> HttpResponse:
+    form, save = RetentionPeriodForm(DATA_CLASSES[which], request.POST), SaveForm(request.POST)
     if not (form.is_valid() and save.is_valid()):
         return _shown(request, member, which, form, save, status=400)
     try:
@@ -107,23 +107,25 @@ def _saved(request: HttpRequest, member: Member, which: DataClass) -> HttpRespon
         said = gettext("Somebody else has changed this meanwhile: look at what is in force above.")
         save.add_error(None, said)
         return _shown(request, member, which, form, save, status=409)
-    except Invalid as error:
+    except InvalidValue as error:
         add_refusal(save, error)
         return _shown(request, member, which, form, save, status=400)
     said = gettext("%(title)s are kept for %(days)s days. The next purge acts on it.")
     toast(
         request,
-        said % {"title": gettext(TERMS[which].title), "days": form.cleaned_data["days"]},
+        said % {"title": gettext(DATA_CLASSES[which].title), "days": form.cleaned_data["days"]},
         undo_url=reverse("console:retention-undo", args=[which.value, rule.version]),
     )
     return redirect("console:retention")
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_RETENTION)
-@confirmed
-def undo(request: HttpRequest, member: Member, data_class: str, version: int) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_RETENTION)
+@step_up_required
+def undo(
+    request: HttpRequest, member: CurrentMember, data_class: str, version: int
+) -> HttpResponse:
     which = _class_of(data_class)
     try:
         rule = undo_rule(
@@ -133,20 +135,20 @@ def undo(request: HttpRequest, member: Member, data_class: str, version: int) ->
             reason=reason_of_undoing(version),
             now=timezone.now(),
         )
-    except (Conflict, Invalid):
+    except (Conflict, InvalidValue):
         said = gettext("Somebody has changed these days since: nothing was undone.")
         messages.error(request, said)
     else:
         said = gettext("%(title)s are kept for %(days)s days again.")
-        toast(request, said % {"title": gettext(TERMS[which].title), "days": rule.days})
+        toast(request, said % {"title": gettext(DATA_CLASSES[which].title), "days": rule.days})
     return redirect("console:retention")
 
 
 def _shown(
     request: HttpRequest,
-    member: Member,
+    member: CurrentMember,
     which: DataClass,
-    form: DaysForm,
+    form: RetentionPeriodForm,
     save: SaveForm | None,
     status: int = 200,
 ) -> HttpResponse:
@@ -159,9 +161,11 @@ def _shown(
         found = preview(actor=member.actor, data_class=which, days=days, now=now)
     initial = {"reason": "" if save is None else save.data.get("reason", "")}
     context = {
-        "terms": TERMS[which],
+        "terms": DATA_CLASSES[which],
         "rule": rule,
-        "form": form if form.is_bound else DaysForm(TERMS[which], initial={"days": rule.days}),
+        "form": form
+        if form.is_bound
+        else RetentionPeriodForm(DATA_CLASSES[which], initial={"days": rule.days}),
         "save": save if save is not None else SaveForm(initial=initial),
         "replaces": rule.version or 0,
         "preview": found,
@@ -169,7 +173,7 @@ def _shown(
     }
     if form.errors:
         status = 400
-    return show(request, member, _PAGE, context, status=status)
+    return render_page(request, member, _PAGE, context, status=status)
 
 
 def _class_of(text: str) -> DataClass:
@@ -177,6 +181,6 @@ def _class_of(text: str) -> DataClass:
         found = DataClass(text)
     except ValueError as error:
         raise Http404 from error
-    if not TERMS[found].is_overridable:
+    if not DATA_CLASSES[found].is_overridable:
         raise Http404
     return found

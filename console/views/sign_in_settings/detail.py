@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import Member, for_members
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from console.current_member import CurrentMember, member_required
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.sign_in_settings.presenters import access_page
 from tenants.base.permissions import Permission, Role
@@ -20,17 +20,17 @@ from tenants.identity.sso.operations import require_second_factor
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_ACCESS)
-def access(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_ACCESS)
+def access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return access_page(request, member)
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, required=True, now=timezone.now())
     text = gettext("Who signs in by a password needs a second factor from now on.")
     toast(request, text, undo_url=reverse("console:access-free-factor"))
@@ -38,10 +38,10 @@ def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, required=False, now=timezone.now())
     text = gettext("A password alone signs people in again.")
     toast(request, text, undo_url=reverse("console:access-require-factor"))
@@ -49,10 +49,10 @@ def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def group_role(request: HttpRequest, member: Member, group_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def group_role(request: HttpRequest, member: CurrentMember, group_id: uuid.UUID) -> HttpResponse:
     asked = request.POST.get("role", "")
     try:
         role = Role(asked) if asked else None

@@ -9,27 +9,27 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from caret.foundation.concurrency.bulkhead import NoPlace
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from caret.foundation.concurrency.bulkhead import BulkheadFull
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.outbound_limit import OUTWARD
-from console.sign_in.session_exemption import spared_session
+from console.sign_in.session_exemption import exempt_session
 from console.views.sign_in_settings.presenters import DomainForm, access_page
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.domains.dns_lookup import txt_records
-from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
 from tenants.identity.domains.queries import find_domain
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-def claim(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = DomainForm(request.POST)
     if not form.is_valid():
         return access_page(request, member, status=400, domain_form=form)
@@ -37,8 +37,8 @@ def claim(request: HttpRequest, member: Member) -> HttpResponse:
         made = claim_domain(
             actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
         )
-    except (Conflict, Invalid) as error:
-        form.add_error("domain", told(error))
+    except (Conflict, InvalidValue) as error:
+        form.add_error("domain", translate_error(error))
         return access_page(request, member, status=400, domain_form=form)
     text = gettext("%(name)s is claimed. Put its TXT record into the DNS, then verify it.")
     toast(request, text % {"name": made.name})
@@ -46,15 +46,15 @@ def claim(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
     try:
         with (
             OUTWARD.taken(actor.tenant_id),
-            spared_session(request, actor.tenant_id, member.email) as session,
+            exempt_session(request, actor.tenant_id, member.email) as session,
         ):
             found = verify_domain(
                 actor=actor,
@@ -64,8 +64,8 @@ def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpRe
                 spared_session=session,
             )
     except Conflict as error:
-        messages.error(request, told(error))
-    except NoPlace:
+        messages.error(request, translate_error(error))
+    except BulkheadFull:
         messages.error(request, gettext("Too much is being asked of others now. Try again."))
     else:
         toast(request, gettext("%(name)s is verified.") % {"name": found.name})
@@ -73,15 +73,15 @@ def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpRe
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def give_up(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     found = find_domain(actor=member.actor, domain_id=domain_id)
     if request.method == "GET":
-        return show(request, member, "console/access/give_up.html", {"domain": found})
-    with spared_session(request, member.actor.tenant_id, member.email) as session:
-        give_up_domain(
+        return render_page(request, member, "console/access/give_up.html", {"domain": found})
+    with exempt_session(request, member.actor.tenant_id, member.email) as session:
+        release_domain(
             actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session
         )
     toast(request, gettext("%(name)s is given up.") % {"name": found.name})

@@ -11,22 +11,22 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.foundation.concurrency.bulkhead import NoPlace
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.step_up import confirmed
+from caret.foundation.concurrency.bulkhead import BulkheadFull
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.outbound_limit import OUTWARD
-from console.sign_in.session_exemption import spared_session
-from console.views.sign_in_settings.presenters import ours
-from tenants.base.errors import Invalid
+from console.sign_in.session_exemption import exempt_session
+from console.views.sign_in_settings.presenters import service_provider_info
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import (
-    Described,
-    NewProvider,
+    OidcProviderConfig,
+    SamlProviderConfig,
     remove_provider,
     set_provider,
     set_saml_provider,
@@ -71,24 +71,24 @@ class SamlForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def open_id(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = OpenIdForm(request.POST or None)
 
     def put(session: str | None) -> None:
-        new = NewProvider(**form.cleaned_data)
+        new = OidcProviderConfig(**form.cleaned_data)
         set_provider(actor=member.actor, new=new, now=timezone.now(), spared_session=session)
 
     return _answer(request, member, form, put)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def saml(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SamlForm(request.POST or None)
 
     def fetch(url: str) -> str:
@@ -97,7 +97,9 @@ def saml(request: HttpRequest, member: Member) -> HttpResponse:
 
     def put(session: str | None) -> None:
         texts = form.cleaned_data
-        described = Described(texts["metadata"] or None, texts["metadata_url"] or None, fetch)
+        described = SamlProviderConfig(
+            texts["metadata"] or None, texts["metadata_url"] or None, fetch
+        )
         set_saml_provider(
             actor=member.actor, described=described, now=timezone.now(), spared_session=session
         )
@@ -106,46 +108,46 @@ def saml(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_ACCESS)
-@confirmed
-def remove(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_ACCESS)
+@step_up_required
+def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         context = {"rules": get_rules(actor=member.actor)}
-        return show(request, member, "console/access/remove_provider.html", context)
-    with spared_session(request, member.actor.tenant_id, member.email) as session:
+        return render_page(request, member, "console/access/remove_provider.html", context)
+    with exempt_session(request, member.actor.tenant_id, member.email) as session:
         remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)
     toast(request, gettext("The identity provider is dropped. Passwords work again."))
     return redirect("console:access")
 
 
 def _answer(
-    request: HttpRequest, member: Member, form: forms.Form, put: Callable[[str | None], None]
+    request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
-        "ours": ours(member),
+        "ours": service_provider_info(member),
         "is_saml": isinstance(form, SamlForm),
         "has_provider": get_rules(actor=member.actor).provider is not None,
     }
     page = "console/access/provider.html"
     if request.method == "GET":
-        return show(request, member, page, context)
+        return render_page(request, member, page, context)
     if not form.is_valid() or not _put(request, member, form, put):
-        return show(request, member, page, context, status=400)
+        return render_page(request, member, page, context, status=400)
     toast(request, gettext("The identity provider is set. Try it in a private window now."))
     return redirect("console:access")
 
 
 def _put(
-    request: HttpRequest, member: Member, form: forms.Form, put: Callable[[str | None], None]
+    request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
 ) -> bool:
     """False: the form says why."""
     try:
-        with spared_session(request, member.actor.tenant_id, member.email) as session:
+        with exempt_session(request, member.actor.tenant_id, member.email) as session:
             put(session)
-    except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, told(error))
-    except NoPlace:
+    except InvalidValue as error:
+        form.add_error(error.field if error.field in form.fields else None, translate_error(error))
+    except BulkheadFull:
         form.add_error(None, gettext("Too much is being asked of others now. Try again."))
     return not form.errors

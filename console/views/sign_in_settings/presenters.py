@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from console.current_member import Member
-from console.layout.form_tokens import new_form
-from console.layout.htmx import show
+from console.current_member import CurrentMember
+from console.layout.form_tokens import issue_form_token
+from console.layout.htmx import render_page
 from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Permission, Role
 from tenants.identity.domains.queries import list_domains
@@ -40,7 +40,7 @@ class TokenForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class ServiceProviderInfo:
     """What a provider has to be told of us."""
 
     redirect_url: str  # OpenID Connect
@@ -50,9 +50,9 @@ class Ours:
     sign_in_url: str
 
 
-def ours(member: Member) -> Ours:
+def service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
     base, tenant_id = settings.CONSOLE_URL.rstrip("/"), member.actor.tenant_id
-    return Ours(
+    return ServiceProviderInfo(
         redirect_url=base + reverse("openid_connect_callback", args=[tenant_id]),
         entity_id=base + reverse("saml_metadata", args=[tenant_id]),
         acs_url=base + reverse("saml_consume", args=[tenant_id]),
@@ -62,7 +62,7 @@ def ours(member: Member) -> Ours:
 
 
 def access_page(
-    request: HttpRequest, member: Member, *, status: int = 200, **forms_shown: Any
+    request: HttpRequest, member: CurrentMember, *, status: int = 200, **forms_shown: Any
 ) -> HttpResponse:
     """`forms_shown`: domain_form or token_form, with what was typed and what is wrong."""
     actor = member.actor
@@ -74,11 +74,11 @@ def access_page(
         "num_revoked": sum(token.revoked_at is not None for token in tokens),
         "groups": list_group_roles(actor=actor),
         "roles": [(role.value, name) for role, name in ROLE_NAMES.items() if role != Role.OWNER],
-        "ours": ours(member),
+        "ours": service_provider_info(member),
         "can_change": actor.may(Permission.WRITE_ACCESS),
         "domain_form": DomainForm(),
         "token_form": TokenForm(),
-        "form_token": new_form(request, TOKEN_FORM),
+        "form_token": issue_form_token(request, TOKEN_FORM),
         **forms_shown,
     }
-    return show(request, member, "console/access/access.html", context, status=status)
+    return render_page(request, member, "console/access/access.html", context, status=status)

@@ -15,27 +15,27 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.ids import UserId
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
 from console.layout.sorting import with_query
-from console.layout.step_up import confirmed
+from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.views.members.presenters import ROLE_NAMES
 from console.views.teams.list import TeamForm
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Permission
-from tenants.identity.members.search import WantedMembers, find_members, member_at
+from tenants.identity.members.search import MemberFilter, find_member_by_email, search_members
 from tenants.identity.teams.operations import (
+    add_team_member,
     delete_team,
-    put_into_team,
+    remove_team_member,
     rename_team,
-    take_out_of_team,
 )
 from tenants.identity.teams.queries import TeamView, find_team
-from tenants.identity.teams.search import is_kept_by_scim
+from tenants.identity.teams.search import is_managed_by_scim
 
 _PAGE: Final = "console/teams/team.html"
 _PAGE_ROWS: Final = 50
@@ -49,29 +49,29 @@ class AddForm(forms.Form):
 
 
 @require_GET
-@for_members
-def team(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+@member_required
+def team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     return _page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     held = find_team(actor=member.actor, team_id=team_id)
     form = AddForm(request.POST)
     if not form.is_valid():
         return _page(request, member, held, form, status=400)
-    found = member_at(actor=member.actor, email=form.cleaned_data["email"])
+    found = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
     if found is None:
         form.add_error("email", gettext("Nobody here has this address."))
         return _page(request, member, held, form, status=400)
     try:
-        put_into_team(
+        add_team_member(
             actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
         )
     except Conflict as error:
-        form.add_error("email", told(error))
+        form.add_error("email", translate_error(error))
         return _page(request, member, held, form, status=400)
     names = {"who": found.email, "team": held.name}
     back = reverse("console:teams-take-out", args=[team_id, found.user_id])
@@ -80,37 +80,37 @@ def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpRespons
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-def put_back(
-    request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+def undo_remove_member(
+    request: HttpRequest, member: CurrentMember, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
     """What the button undoes that took him out."""
     held = find_team(actor=member.actor, team_id=team_id)
     try:
-        put_into_team(
+        add_team_member(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
         )
     except Conflict as error:
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
     else:
         toast(request, gettext("Put back into %(team)s.") % {"team": held.name})
     return redirect("console:teams-team", team_id=team_id)
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-def take_out(
-    request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+def remove_member(
+    request: HttpRequest, member: CurrentMember, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
     held = find_team(actor=member.actor, team_id=team_id)
     try:
-        take_out_of_team(
+        remove_team_member(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
         )
     except Conflict as error:
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
     else:
         back = reverse("console:teams-put-back", args=[team_id, user_id])
         toast(request, gettext("Taken out of %(team)s.") % {"team": held.name}, undo_url=back)
@@ -118,24 +118,24 @@ def take_out(
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-def rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     held = find_team(actor=member.actor, team_id=team_id)
     form = TeamForm(request.POST or None, initial={"name": held.name})
     context = {"form": form, "team": held}
     if request.method == "GET":
-        return show(request, member, "console/teams/rename.html", context)
+        return render_page(request, member, "console/teams/rename.html", context)
     if not form.is_valid() or not _renamed(member, held, form):
-        return show(request, member, "console/teams/rename.html", context, status=400)
+        return render_page(request, member, "console/teams/rename.html", context, status=400)
     _tell_renamed(request, team_id, before=held.name, after=form.cleaned_data["name"])
     return redirect("console:teams-team", team_id=team_id)
 
 
 @require_POST
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-def undo_rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     """`from` and `to`: what it is called still, and was before."""
     names = {each: request.GET.get(each, "") for each in ("from", "to")}
     try:
@@ -146,31 +146,31 @@ def undo_rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> Htt
             replaces=names["from"],
             now=timezone.now(),
         )
-    except (Conflict, Invalid) as error:
-        messages.error(request, told(error))
+    except (Conflict, InvalidValue) as error:
+        messages.error(request, translate_error(error))
     else:
         toast(request, gettext("The team is called %(name)s again.") % {"name": names["to"]})
     return redirect("console:teams-team", team_id=team_id)
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-@confirmed
-def delete(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+@step_up_required
+def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     held = find_team(actor=member.actor, team_id=team_id)
     if request.method == "GET":
-        return show(request, member, "console/teams/delete.html", {"team": held})
+        return render_page(request, member, "console/teams/delete.html", {"team": held})
     try:
         delete_team(actor=member.actor, team_id=team_id, now=timezone.now())
     except Conflict as error:
-        messages.error(request, told(error))
+        messages.error(request, translate_error(error))
         return redirect("console:teams-team", team_id=team_id)
     toast(request, gettext("The team %(name)s is deleted.") % {"name": held.name})
     return redirect("console:teams")
 
 
-def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
+def _renamed(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
     """False: the form says why."""
     try:
         rename_team(
@@ -179,8 +179,8 @@ def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
             name=form.cleaned_data["name"],
             now=timezone.now(),
         )
-    except (Conflict, Invalid) as error:
-        form.add_error("name", told(error))
+    except (Conflict, InvalidValue) as error:
+        form.add_error("name", translate_error(error))
         return False
     return True
 
@@ -192,12 +192,12 @@ def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, afte
 
 
 def _page(
-    request: HttpRequest, member: Member, held: TeamView, form: AddForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, held: TeamView, form: AddForm, status: int = 200
 ) -> HttpResponse:
     """Billing people see teams, and nobody's name."""
     actor = member.actor
     reads_members = actor.may(Permission.READ_MEMBERS)
-    by_scim = is_kept_by_scim(actor=actor, team_id=held.id)
+    by_scim = is_managed_by_scim(actor=actor, team_id=held.id)
     can_change = actor.may(Permission.WRITE_TEAMS) and not by_scim
     context: dict[str, Any] = {
         "team": held,
@@ -212,21 +212,21 @@ def _page(
     if reads_members:
         context |= _people(request, member, held)
     if reads_members and can_change:
-        others = WantedMembers(not_in_team_id=held.id)
-        page = find_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
+        others = MemberFilter(not_in_team_id=held.id)
+        page = search_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
         context["others"] = [row.email for row in page.rows]
-    return show(request, member, _PAGE, context, status=status)
+    return render_page(request, member, _PAGE, context, status=status)
 
 
-def _people(request: HttpRequest, member: Member, held: TeamView) -> dict[str, Any]:
+def _people(request: HttpRequest, member: CurrentMember, held: TeamView) -> dict[str, Any]:
     try:
-        page = find_members(
+        page = search_members(
             actor=member.actor,
-            wanted=WantedMembers(team_id=held.id),
+            wanted=MemberFilter(team_id=held.id),
             limit=_PAGE_ROWS,
             cursor=request.GET.get("cursor"),
         )
-    except Invalid as error:
+    except InvalidValue as error:
         raise Http404 from error
     return {
         "people": [(row, ROLE_NAMES[row.role]) for row in page.rows],

@@ -10,22 +10,22 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.current_member import Member, for_members
-from console.error_messages import told
-from console.layout.csv_response import Gathered, csv_answer, csv_refused, first_rows, notes_of
-from console.layout.htmx import show
-from console.layout.permission_required import allowed
-from console.layout.sorting import Sorting, headings, read_sorting, with_query
+from console.current_member import CurrentMember, member_required
+from console.error_messages import translate_error
+from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.layout.toasts import toast
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.identity.teams.operations import MAX_NAME_CHARS, create_team
 from tenants.identity.teams.queries import TeamView
-from tenants.identity.teams.search import TeamOrder, WantedTeams, find_teams
+from tenants.identity.teams.search import TeamFilter, TeamOrder, find_teams
 
 _PAGE_ROWS: Final = 25
-_BY_NAME: Final = Sorting(TeamOrder.NAME, is_descending=False)
+_BY_NAME: Final = TableSorting(TeamOrder.NAME, is_descending=False)
 _TITLES: Final = {TeamOrder.NAME: _("Team"), TeamOrder.CREATED: _("Created")}
 
 
@@ -47,15 +47,15 @@ class TeamForm(forms.Form):
 
 
 @require_GET
-@for_members
-@allowed(Permission.READ_TEAMS)
-def teams(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.READ_TEAMS)
+def teams(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
     form, sorting = FindTeams(request.GET), read_sorting(request, _BY_NAME)
     is_file = request.GET.get("as") == "csv"
     if not form.is_valid() and is_file:
-        return csv_refused(form)
-    wanted = WantedTeams(
+        return csv_error(form)
+    wanted = TeamFilter(
         text=form.cleaned_data.get("q", ""),
         order=sorting.order,
         is_descending=sorting.is_descending,
@@ -66,9 +66,9 @@ def teams(request: HttpRequest, member: Member) -> HttpResponse:
 
     try:
         if is_file:
-            return _file(first_rows(page_after))
+            return _file(collect_rows(page_after))
         page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
-    except Invalid as error:
+    except InvalidValue as error:
         raise Http404 from error
     context = {
         "form": form,
@@ -80,27 +80,27 @@ def teams(request: HttpRequest, member: Member) -> HttpResponse:
         "can_change": actor.may(Permission.WRITE_TEAMS),
     }
     part = "console/teams/_rows.html"
-    return show(request, member, "console/teams/teams.html", context, part=part)
+    return render_page(request, member, "console/teams/teams.html", context, part=part)
 
 
-def _file(listed: Gathered[TeamView]) -> HttpResponse:
+def _file(listed: CsvRows[TeamView]) -> HttpResponse:
     rows = [(team.name, team.num_members, team.created_at) for team in listed.rows]
     header = ("name", "num_members", "created_at")
-    return csv_answer("teams", header, rows, notes=notes_of(listed))
+    return csv_response("teams", header, rows, notes=notes_of(listed))
 
 
 @require_http_methods(["GET", "POST"])
-@for_members
-@allowed(Permission.WRITE_TEAMS)
-def new(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+@permission_required(Permission.WRITE_TEAMS)
+def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = TeamForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         status = 200 if request.method == "GET" else 400
-        return show(request, member, "console/teams/new.html", {"form": form}, status=status)
+        return render_page(request, member, "console/teams/new.html", {"form": form}, status=status)
     try:
         made = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
-    except (Conflict, Invalid) as error:
-        form.add_error("name", told(error))
-        return show(request, member, "console/teams/new.html", {"form": form}, status=400)
+    except (Conflict, InvalidValue) as error:
+        form.add_error("name", translate_error(error))
+        return render_page(request, member, "console/teams/new.html", {"form": form}, status=400)
     toast(request, gettext("The team %(name)s is made.") % {"name": made.name})
     return redirect("console:teams-team", team_id=made.id)

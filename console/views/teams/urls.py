@@ -15,6 +15,6 @@ urlpatterns: list[URLPattern] = [
     path("teams/<uuid:team_id>/rename", detail.rename, name="teams-rename"),
     path("teams/<uuid:team_id>/rename/undo", detail.undo_rename, name="teams-undo-rename"),
     path("teams/<uuid:team_id>/delete", detail.delete, name="teams-delete"),
-    path(f"{_MEMBER}/out", detail.take_out, name="teams-take-out"),
-    path(f"{_MEMBER}/back", detail.put_back, name="teams-put-back"),
+    path(f"{_MEMBER}/out", detail.remove_member, name="teams-take-out"),
+    path(f"{_MEMBER}/back", detail.undo_remove_member, name="teams-put-back"),
 ]

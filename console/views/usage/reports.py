@@ -15,21 +15,28 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, bars, lines
-from console.current_member import Member, for_members
-from console.layout.csv_response import csv_answer, csv_refused
-from console.layout.htmx import show
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import csv_error, csv_response
+from console.layout.htmx import render_page
 from console.usage_filters.display_names import named
 from console.usage_filters.file_notes import notes_of_figures
-from console.usage_filters.filter_form import Question, by, read_question
+from console.usage_filters.filter_form import UsageFilters, by, read_usage_filters
 from console.usage_filters.number_format import COUNTS, SHARES, count
 from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import SOURCES
-from console.views.usage.presenters import COLUMNS, Line, cells
+from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
 from console.views.usage.tabs import Tab, tabs
-from tenants.usage.reports.counters import Counts
-from tenants.usage.reports.filter_options import read_choices
+from tenants.usage.reports.counters import UsageCounters
+from tenants.usage.reports.filter_options import read_filter_options
 from tenants.usage.reports.metric_definitions import acceptance, completion_acceptance, persistence
-from tenants.usage.reports.queries import PERMISSIONS, GroupBy, Kind, Report, Row, report
+from tenants.usage.reports.queries import (
+    PERMISSIONS,
+    GroupBy,
+    Report,
+    ReportKind,
+    ReportRow,
+    report,
+)
 from tenants.usage.reports.suppression import Suppression
 
 _PAGE: Final = "console/usage/report.html"
@@ -47,7 +54,7 @@ _HIDDEN: Final[dict[Suppression, str | Promise]] = {
     Suppression.COMPLEMENTARY: _("would tell of a smaller group"),
 }
 _FORMATS: Final = {True: "SHORT_DATETIME_FORMAT", False: "SHORT_DATE_FORMAT"}
-_URLS: Final = {Kind.USAGE: "usage", Kind.QUALITY: "usage-quality"}
+_URLS: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
 
 
 class _GroupForm(forms.Form):
@@ -55,32 +62,32 @@ class _GroupForm(forms.Form):
 
 
 @require_http_methods(["GET"])
-@for_members
-def usage(request: HttpRequest, member: Member) -> HttpResponse:
-    return _report(request, member, Kind.USAGE)
+@member_required
+def usage(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return _report(request, member, ReportKind.USAGE)
 
 
 @require_http_methods(["GET"])
-@for_members
-def quality(request: HttpRequest, member: Member) -> HttpResponse:
-    return _report(request, member, Kind.QUALITY)
+@member_required
+def quality(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return _report(request, member, ReportKind.QUALITY)
 
 
-def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
+def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> HttpResponse:
     if not any(map(member.actor.may, PERMISSIONS[kind])):
         raise PermissionDenied
     now = timezone.now()
-    question = read_question(request, now=now)
+    question = read_usage_filters(request, now=now)
     group = _GroupForm(request.GET)
     is_wrong = not group.is_valid() or question.is_wrong
     is_file = request.GET.get("format") == "csv"
     if is_file and is_wrong:
-        return csv_refused(question.form, group)
+        return csv_error(question.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
     found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
     if is_file:
         return _file(question, kind, group_by, found)
-    choices, teams = read_choices(actor=member.actor, kind=kind, asked=question.asked)
+    choices, teams = read_filter_options(actor=member.actor, kind=kind, asked=question.asked)
     context = {
         "question": question,
         "found": found,
@@ -93,14 +100,16 @@ def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
         "lines": [_line(question, kind, group_by, row) for row in _in_order(found, group_by)],
         "total": _line(question, kind, None, found.total),
         "charts": _charts(question, kind, found) if group_by is GroupBy.DAY else [],
-        "is_quality": kind is Kind.QUALITY,
+        "is_quality": kind is ReportKind.QUALITY,
         "csv_url": f"?{question.narrowed(by=group_by.value, format='csv')}",
     }
     status = 400 if is_wrong else 200
-    return show(request, member, _PAGE, context, part=_PART, status=status)
+    return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _groups(question: Question, kind: Kind, here: GroupBy, *, has_teams: bool) -> list[Tab]:
+def _groups(
+    question: UsageFilters, kind: ReportKind, here: GroupBy, *, has_teams: bool
+) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
     return [
         Tab(str(title), f"{url}?{question.narrowed(by=each.value)}", each is here)
@@ -109,15 +118,17 @@ def _groups(question: Question, kind: Kind, here: GroupBy, *, has_teams: bool) -
     ]
 
 
-def _in_order(found: Report, group_by: GroupBy) -> list[Row]:
+def _in_order(found: Report, group_by: GroupBy) -> list[ReportRow]:
     """Newest first, or the largest; what is not shown comes last."""
     if group_by is GroupBy.DAY:
         return sorted(found.rows, key=lambda row: row.key, reverse=True)
     return sorted(found.rows, key=lambda row: -row.counts.requests if row.counts else 1)
 
 
-def _line(question: Question, kind: Kind, group_by: GroupBy | None, row: Row) -> Line:
-    return Line(
+def _line(
+    question: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
+) -> ReportTableRow:
+    return ReportTableRow(
         label=_label(group_by, row),
         url=_rows_behind(question, group_by, row),
         users="" if row.users is None else count(row.users),
@@ -126,7 +137,7 @@ def _line(question: Question, kind: Kind, group_by: GroupBy | None, row: Row) ->
     )
 
 
-def _label(group_by: GroupBy | None, row: Row) -> str:
+def _label(group_by: GroupBy | None, row: ReportRow) -> str:
     if group_by is None:
         return gettext("Total")
     if group_by is GroupBy.DAY:
@@ -138,7 +149,7 @@ def _label(group_by: GroupBy | None, row: Row) -> str:
     return named(group_by.value, row.label) or gettext("not known")
 
 
-def _rows_behind(question: Question, group_by: GroupBy | None, row: Row) -> str:
+def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
     if row.counts is None or (group_by is GroupBy.TEAM and not row.key):
         return ""
     more = {} if group_by is None else {group_by.value: row.key}
@@ -149,13 +160,13 @@ def _rows_behind(question: Question, group_by: GroupBy | None, row: Row) -> str:
     return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"
 
 
-def _charts(question: Question, kind: Kind, found: Report) -> list[Chart]:
+def _charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Chart]:
     at = times(question)
 
     def series(name: str, of: Any) -> Series:
         return Series(name, values(question, found.rows, of))
 
-    if kind is Kind.USAGE:
+    if kind is ReportKind.USAGE:
         tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
         asked = [
             series(gettext("Suggestions"), lambda counts: counts.suggestions),
@@ -179,11 +190,13 @@ def _charts(question: Question, kind: Kind, found: Report) -> list[Chart]:
     ]
 
 
-def _others(counts: Counts) -> float:
+def _others(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions
 
 
-def _file(question: Question, kind: Kind, group_by: GroupBy, found: Report) -> HttpResponse:
+def _file(
+    question: UsageFilters, kind: ReportKind, group_by: GroupBy, found: Report
+) -> HttpResponse:
     columns = COLUMNS[kind]
     head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
     rows = [
@@ -192,8 +205,8 @@ def _file(question: Question, kind: Kind, group_by: GroupBy, found: Report) -> H
     ]
     rows[-1][0] = "total"
     notes = notes_of_figures(question, found)
-    return csv_answer(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
+    return csv_response(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
 
 
-def _numbers(row: Row, kind: Kind) -> list[float | None]:
+def _numbers(row: ReportRow, kind: ReportKind) -> list[float | None]:
     return [None if row.counts is None else column.of(row.counts) for column in COLUMNS[kind]]

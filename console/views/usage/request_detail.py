@@ -9,14 +9,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.clock import from_unix_ms
-from console.current_member import Member, for_members
-from console.layout.htmx import show
+from console.current_member import CurrentMember, member_required
+from console.layout.htmx import render_page
 from console.usage_filters.number_format import count, milliseconds, share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
 from console.views.overview.presenters import MODES
 from console.views.usage.request_list import FINISHES
 from tenants.base.errors import NotFound
-from tenants.usage.requests.latency_explanation import Stage, explain
+from tenants.usage.requests.latency_explanation import LatencyStage, explain
 from tenants.usage.requests.lookup import find_request
 
 _PAGE: Final = "console/usage/request.html"
@@ -36,8 +36,10 @@ class StageLine:
 
 
 @require_http_methods(["GET"])
-@for_members
-def explained_request(request: HttpRequest, member: Member, request_id: UUID) -> HttpResponse:
+@member_required
+def explained_request(
+    request: HttpRequest, member: CurrentMember, request_id: UUID
+) -> HttpResponse:
     try:
         record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
     except NotFound as error:
@@ -66,10 +68,10 @@ def explained_request(request: HttpRequest, member: Member, request_id: UUID) ->
         "cached": share(cached / prompt) if cached is not None and prompt else "–",
         "generated": count(record.generated_tokens),
     }
-    return show(request, member, _PAGE, context)
+    return render_page(request, member, _PAGE, context)
 
 
-def _line(stage: Stage, total_ms: float) -> StageLine:
+def _line(stage: LatencyStage, total_ms: float) -> StageLine:
     scale = WIDTH / total_ms if total_ms > 0 else 0.0
     x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
     return StageLine(

@@ -14,61 +14,70 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
-from console.current_member import Member, for_members
-from console.layout.csv_response import Gathered, csv_answer, csv_refused, first_rows, notes_of
-from console.layout.htmx import show
-from console.usage_filters.filter_form import Choice, Filter, Question, read_question
+from caret.contracts.usage import FinishReason
+from console.current_member import CurrentMember, member_required
+from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
+from console.layout.htmx import render_page
+from console.usage_filters.filter_form import (
+    UsageFilter,
+    UsageFilterOption,
+    UsageFilters,
+    read_usage_filters,
+)
 from console.usage_filters.number_format import count, milliseconds, share
 from console.views.overview.presenters import MODES
 from console.views.usage.tabs import tabs
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
-from tenants.usage.reports.filter_options import read_choices
-from tenants.usage.reports.queries import Kind
+from tenants.usage.reports.filter_options import read_filter_options
+from tenants.usage.reports.queries import ReportKind
 from tenants.usage.requests.list_queries import (
-    Ended,
-    Listed,
-    Order,
-    RequestLine,
-    Wanted,
+    EndingFilter,
+    RequestFilter,
+    RequestPage,
+    RequestRow,
+    RequestSort,
     page_of_requests,
 )
 
 _PAGE: Final = "console/usage/requests.html"
 _PART: Final = "console/usage/_requests.html"
 _SHOWN: Final = 50
-_NOTHING: Final = Listed(Page([], None), is_of_few=False)
-_ENDED: Final[dict[Ended, str | Promise]] = {
-    Ended.COMPLETED: _("Completed"),
-    Ended.TAKEN_BACK: _("Taken back or superseded"),
-    Ended.WITHHELD: _("Withheld by a filter"),
-    Ended.NOT_SERVED: _("Not served"),
-    Ended.ERROR: _("Error"),
+_NOTHING: Final = RequestPage(Page([], None), is_of_few=False)
+_ENDED: Final[dict[EndingFilter, str | Promise]] = {
+    EndingFilter.COMPLETED: _("Completed"),
+    EndingFilter.TAKEN_BACK: _("Taken back or superseded"),
+    EndingFilter.WITHHELD: _("Withheld by a filter"),
+    EndingFilter.NOT_SERVED: _("Not served"),
+    EndingFilter.ERROR: _("Error"),
 }
-_ORDERS: Final[dict[Order, str | Promise]] = {
-    Order.NEWEST: _("Newest"),
-    Order.SLOW: _("Slowest first token"),
-    Order.BUSY: _("Busiest replica"),
+_ORDERS: Final[dict[RequestSort, str | Promise]] = {
+    RequestSort.NEWEST: _("Newest"),
+    RequestSort.SLOW: _("Slowest first token"),
+    RequestSort.BUSY: _("Busiest replica"),
 }
-FINISHES: Final[dict[Finish, tuple[str, str | Promise]]] = {
-    Finish.STOP: ("good", _("completed")),
-    Finish.LENGTH: ("good", _("completed, at its length")),
-    Finish.CANCELLED: ("off", _("taken back")),
-    Finish.SUPERSEDED: ("off", _("superseded")),
-    Finish.SHED: ("warn", _("shed")),
-    Finish.FILTERED: ("warn", _("withheld")),
-    Finish.BUDGET: ("warn", _("budget spent")),
-    Finish.ERROR: ("bad", _("error")),
+FINISHES: Final[dict[FinishReason, tuple[str, str | Promise]]] = {
+    FinishReason.STOP: ("good", _("completed")),
+    FinishReason.LENGTH: ("good", _("completed, at its length")),
+    FinishReason.CANCELLED: ("off", _("taken back")),
+    FinishReason.SUPERSEDED: ("off", _("superseded")),
+    FinishReason.SHED: ("warn", _("shed")),
+    FinishReason.FILTERED: ("warn", _("withheld")),
+    FinishReason.BUDGET: ("warn", _("budget spent")),
+    FinishReason.ERROR: ("bad", _("error")),
 }
 
 
 class ListForm(forms.Form):
     mode = forms.ChoiceField(choices=[("", ""), *((m.value, "") for m in Mode)], required=False)
-    ended = forms.ChoiceField(choices=[("", ""), *((e.value, "") for e in Ended)], required=False)
-    order = forms.ChoiceField(choices=[("", ""), *((o.value, "") for o in Order)], required=False)
+    ended = forms.ChoiceField(
+        choices=[("", ""), *((e.value, "") for e in EndingFilter)], required=False
+    )
+    order = forms.ChoiceField(
+        choices=[("", ""), *((o.value, "") for o in RequestSort)], required=False
+    )
     # That begins then, in place of the time that is asked about otherwise.
     hour = forms.DateTimeField(required=False)
 
@@ -80,8 +89,8 @@ class ListForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    row: RequestLine
+class RequestListRow:
+    row: RequestRow
     url: str
     mode: str
     state: str  # of c-state
@@ -95,16 +104,16 @@ class Line:
 
 
 @require_http_methods(["GET"])
-@for_members
-def requests(request: HttpRequest, member: Member) -> HttpResponse:
+@member_required
+def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
-    question = read_question(request, now=now)
+    question = read_usage_filters(request, now=now)
     form = ListForm(request.GET)
     is_good = form.is_valid() and not question.is_wrong
     said = form.cleaned_data if form.is_valid() else {}
     wanted = _wanted(question, said)
     if request.GET.get("format") == "csv":
-        return _file(member, wanted, now) if is_good else csv_refused(question.form, form)
+        return _file(member, wanted, now) if is_good else csv_error(question.form, form)
     try:
         listed = page_of_requests(
             actor=member.actor,
@@ -113,10 +122,12 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
             cursor=request.GET.get("cursor"),
             now=now,
         )
-    except Invalid:  # of the cursor: nobody types one
+    except InvalidValue:  # of the cursor: nobody types one
         listed, is_good = _NOTHING, False
     page = listed.page
-    choices, teams = read_choices(actor=member.actor, kind=Kind.USAGE, asked=question.asked)
+    choices, teams = read_filter_options(
+        actor=member.actor, kind=ReportKind.USAGE, asked=question.asked
+    )
     context = {
         "question": question,
         "wanted": wanted,
@@ -125,54 +136,58 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
         "is_an_hour": said.get("hour") is not None,
         # As it was asked for: another filter is of the same hour.
         "hour": request.GET.get("hour", "") if said.get("hour") else "",
-        "is_cut": wanted.order is not Order.NEWEST and len(page.rows) == _SHOWN,
+        "is_cut": wanted.order is not RequestSort.NEWEST and len(page.rows) == _SHOWN,
         "filters": [*_own_filters(said), *question.filters(choices, teams)],
         "tabs": tabs(member.actor, question, "usage-requests"),
         "lines": [_line(row) for row in page.rows],
         "more_url": _more_url(request, page.next_cursor),
         "csv_url": _url_with(request, format="csv", cursor=""),
     }
-    return show(request, member, _PAGE, context, part=_PART, status=200 if is_good else 400)
+    return render_page(request, member, _PAGE, context, part=_PART, status=200 if is_good else 400)
 
 
-def _wanted(question: Question, said: dict[str, Any]) -> Wanted:
+def _wanted(question: UsageFilters, said: dict[str, Any]) -> RequestFilter:
     asked, hour = question.asked, said.get("hour")
-    return Wanted(
+    return RequestFilter(
         begins_at=hour or asked.begins_at,
         ends_at=hour + timedelta(hours=1) if hour else asked.ends_at,
         only=asked.only,
         mode=Mode(said["mode"]) if said.get("mode") else None,
-        ended=Ended(said["ended"]) if said.get("ended") else None,
-        order=Order(said.get("order") or Order.NEWEST),
+        ended=EndingFilter(said["ended"]) if said.get("ended") else None,
+        order=RequestSort(said.get("order") or RequestSort.NEWEST),
     )
 
 
-def _own_filters(said: dict[str, Any]) -> list[Filter]:
+def _own_filters(said: dict[str, Any]) -> list[UsageFilter]:
     known: tuple[tuple[str, str, dict[Any, Any]], ...] = (
         ("mode", gettext("Kind"), MODES),
         ("ended", gettext("Ended"), _ENDED),
         ("order", gettext("Order"), _ORDERS),
     )
     return [
-        Filter(
+        UsageFilter(
             name,
             title,
-            [Choice(key.value, str(text), said.get(name) == key.value) for key, text in of.items()],
+            [
+                UsageFilterOption(key.value, str(text), said.get(name) == key.value)
+                for key, text in of.items()
+            ],
         )
         for name, title, of in known
     ]
 
 
-def _line(row: RequestLine) -> Line:
+def _line(row: RequestRow) -> RequestListRow:
     state, finish = FINISHES[row.finish]
-    return Line(
+    return RequestListRow(
         row=row,
         url=reverse("console:usage-request", args=[row.request_id]),
         mode=str(MODES[row.mode]),
         state=state,
         finish=f"{finish}: {row.error_code}" if row.error_code else str(finish),
         first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
-        is_slow=row.first_token_ms is not None and row.first_token_ms > FIRST_TOKEN_MS[row.mode],
+        is_slow=row.first_token_ms is not None
+        and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],
         cached=_cached(row),
         prompt_tokens=count(row.prompt_tokens),
         generated_tokens=count(row.generated_tokens),
@@ -180,7 +195,7 @@ def _line(row: RequestLine) -> Line:
     )
 
 
-def _cached(row: RequestLine) -> str:
+def _cached(row: RequestRow) -> str:
     if row.cached_tokens is None or not row.prompt_tokens:
         return "–"
     return share(row.cached_tokens / row.prompt_tokens)
@@ -199,26 +214,26 @@ def _url_with(request: HttpRequest, **values: str) -> str:
     return f"?{said.urlencode()}"
 
 
-_FIELDS: Final = tuple(RequestLine.__dataclass_fields__)
+_FIELDS: Final = tuple(RequestRow.__dataclass_fields__)
 
 
-def _file(member: Member, wanted: Wanted, now: datetime) -> HttpResponse:
+def _file(member: CurrentMember, wanted: RequestFilter, now: datetime) -> HttpResponse:
     """All that the page shows part by part; of another order, as much as there is of it."""
 
-    def page_after(cursor: str | None) -> Page[RequestLine]:
+    def page_after(cursor: str | None) -> Page[RequestRow]:
         listed = page_of_requests(
             actor=member.actor, wanted=wanted, limit=MAX_PAGE, cursor=cursor, now=now
         )
         return listed.page
 
-    gathered = first_rows(page_after)
+    gathered = collect_rows(page_after)
     rows = [[getattr(row, name) for name in _FIELDS] for row in gathered.rows]
-    return csv_answer("requests", _FIELDS, rows, notes=_notes(wanted, gathered))
+    return csv_response("requests", _FIELDS, rows, notes=_notes(wanted, gathered))
 
 
-def _notes(wanted: Wanted, gathered: Gathered[RequestLine]) -> list[str]:
+def _notes(wanted: RequestFilter, gathered: CsvRows[RequestRow]) -> list[str]:
     notes = notes_of(gathered)
-    if wanted.order is not Order.NEWEST and len(gathered.rows) == MAX_PAGE:
+    if wanted.order is not RequestSort.NEWEST and len(gathered.rows) == MAX_PAGE:
         notes.append(gettext("The first %(num)s in this order.") % {"num": MAX_PAGE})
     if wanted.since > wanted.begins_at:
         said = gettext(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from console.usage_filters.filter_form import Question
+from console.usage_filters.filter_form import UsageFilters
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
@@ -17,7 +17,7 @@ class Tab:
     is_here: bool
 
 
-def tabs(actor: Actor, question: Question, here: str) -> list[Tab]:
+def tabs(actor: Actor, question: UsageFilters, here: str) -> list[Tab]:
     pages = {"usage": gettext("Usage")}
     if actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY):
         pages["usage-quality"] = gettext("Quality")

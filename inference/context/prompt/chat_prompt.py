@@ -12,19 +12,19 @@ from typing import Final
 
 from detect_secrets.util.filetype import FileType
 
-from inference.completion.incoming_request import Message
+from inference.completion.incoming_request import ChatMessage
 from inference.completion.segment import Segment, SegmentKind
-from inference.context.prompt.chat_template import TemplateRefused
+from inference.context.prompt.chat_template import ChatTemplateError
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.redaction.redact import (
     MAX_KEY_CHARS,
     file_type,
+    redact_private_keys,
     redact_text,
-    without_private_keys,
 )
 from inference.context.tokenization.text_window import head, last_lines
-from inference.context.tokenization.tokenizer import Tokens
+from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest
 
 # On average no text has more: what is longer cannot fit and need not be encoded to know it.
@@ -35,7 +35,7 @@ _MAX_SECRET_CHARS: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    message: Message
+    message: ChatMessage
     token_ids: list[int]  # of its text, as far as it is wanted
 
 
@@ -43,15 +43,15 @@ class _Turn:
 class _SafeEncoder:
     """Encodes texts without their secrets."""
 
-    tokens: Tokens
+    tokens: Tokenizer
     kind: FileType  # of the file that the chat is about
 
     def whole(self, text: str) -> list[int]:
-        return self._encode(without_private_keys(text))
+        return self._encode(redact_private_keys(text))
 
     def head(self, text: str, max_tokens: int) -> list[int]:
         seen = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
-        seen = without_private_keys(seen)
+        seen = redact_private_keys(seen)
         seen = self._safe_head(seen, self._num_chars(seen, max_tokens))
         return self._encode(seen)[:max_tokens]
 
@@ -60,7 +60,7 @@ class _SafeEncoder:
             return []
         max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
         # A private key may begin before the window.
-        seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        seen = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
         seen = self._safe_tail(seen, max_chars)
         seen = self._safe_tail(seen, self._num_chars(seen, max_tokens))
         return self._encode(seen)[-max_tokens:]
@@ -90,8 +90,8 @@ class _SafeEncoder:
         return max(len(seen) * max_tokens * 5 // (num_tokens * 4), 1)
 
 
-def chat_prompt(
-    writer: PromptWriter, messages: Sequence[Message], *, max_tokens: int, path: str = ""
+def build_chat_prompt(
+    writer: PromptWriter, messages: Sequence[ChatMessage], *, max_tokens: int, path: str = ""
 ) -> Prompt:
     """At least one message; they lose their secrets. `path`: of the file that the chat is about,
     "" if it is not known. Raises BadRequest: `bad_messages` when the model's template does not
@@ -106,7 +106,7 @@ def chat_prompt(
 
 
 def _encode(
-    writer: PromptWriter, messages: Sequence[Message], max_tokens: int, kind: FileType
+    writer: PromptWriter, messages: Sequence[ChatMessage], max_tokens: int, kind: FileType
 ) -> list[int]:
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
     around = -(-len(empty) // len(messages))  # what the template adds to a turn, on average
@@ -121,7 +121,7 @@ def _encode(
 
 
 def _fitting(
-    encoder: _SafeEncoder, messages: Sequence[Message], *, around: int, max_tokens: int
+    encoder: _SafeEncoder, messages: Sequence[ChatMessage], *, around: int, max_tokens: int
 ) -> list[_Turn]:
     """The system's messages at the beginning, and of the others the newest."""
     num_system = _num_system([message.role for message in messages])
@@ -172,7 +172,7 @@ def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
         return [*writer.markers.begin, *texts]
     try:
         pieces = writer.chat_template.render([turn.message for turn in turns])
-    except TemplateRefused:
+    except ChatTemplateError:
         raise BadRequest(
             "bad_messages", "The model's chat template does not take these roles in this order."
         ) from None

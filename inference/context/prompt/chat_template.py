@@ -21,12 +21,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from caret.foundation.clock import Clock
 from caret.foundation.environment import BadSetting
-from inference.completion.incoming_request import Message
+from inference.completion.incoming_request import ChatMessage
 
 _PLACEHOLDER: Final = re.compile("\ue000([0-9]+)\ue001")  # characters that no text needs
 
 
-class TemplateRefused(Exception):
+class ChatTemplateError(Exception):
     """The template does not take these messages, in this order."""
 
 
@@ -40,9 +40,9 @@ class ChatTemplate:
     def end_token(self) -> str | None:
         return self._special_tokens.get("eos_token")
 
-    def render(self, messages: Sequence[Message]) -> list[str | int]:
+    def render(self, messages: Sequence[ChatMessage]) -> list[str | int]:
         """The prompt's pieces: the template's own text, and the index of a message where its text
-        belongs. Ends where the assistant is to speak. Raises TemplateRefused."""
+        belongs. Ends where the assistant is to speak. Raises ChatTemplateError."""
         listed = [
             {"role": each.role, "content": f"\ue000{index}\ue001"}
             for index, each in enumerate(messages)
@@ -52,7 +52,7 @@ class ChatTemplate:
                 messages=listed, add_generation_prompt=True, **self._special_tokens
             )
         except (TemplateError, TypeError, ValueError, AttributeError, LookupError):
-            raise TemplateRefused from None
+            raise ChatTemplateError from None
         pieces = _PLACEHOLDER.split(text)
         return [int(piece) if index % 2 else piece for index, piece in enumerate(pieces)]
 

@@ -11,27 +11,27 @@ _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 
 
 @dataclass(frozen=True, slots=True)
-class Surrounding:
+class CursorText:
     prefix: str
     suffix: str
     healed: str = ""  # what was withheld of the prefix's end: the completion has to begin with it
 
-    def without_closers(self) -> "Surrounding":
+    def without_closers(self) -> "CursorText":
         """With the suffix from the next line on, where the cursor's own line says no more than what
         an editor has closed; else as it is."""
         rest = line_after(self.suffix)
         if not rest or not _CLOSERS.fullmatch(rest.strip()):
             return self
-        return Surrounding(self.prefix, self.suffix[len(rest) :], self.healed)
+        return CursorText(self.prefix, self.suffix[len(rest) :], self.healed)
 
-    def healing(self, split_word: Callable[[str], tuple[str, str]]) -> "Surrounding":
+    def healing(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
         """Without the word that is being typed."""
         line = line_before(self.prefix)
         kept, healed = split_word(line)
         if not healed:
             return self
         prefix = self.prefix[: len(self.prefix) - len(line)] + kept
-        return Surrounding(prefix, self.suffix, healed)
+        return CursorText(prefix, self.suffix, healed)
 
 
 def line_before(prefix: str) -> str:

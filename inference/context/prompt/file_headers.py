@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from inference.context.prompt.model_families import Family
-from inference.context.tokenization.tokenizer import Tokens
+from inference.context.prompt.model_families import ModelFamily
+from inference.context.tokenization.tokenizer import Tokenizer
 
 _MAX_HEADER_TOKENS: Final = 64  # a longer path is no name
 
 
-class Headers:
-    def __init__(self, family: Family, tokens: Tokens) -> None:
+class FileHeaders:
+    def __init__(self, family: ModelFamily, tokens: Tokenizer) -> None:
         self._tokens = tokens
         self._repository = _marker(tokens, family.repository)
         self._separator = _marker(tokens, family.file_separator)
@@ -25,6 +25,6 @@ class Headers:
         return self._tokens.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
 
 
-def _marker(tokens: Tokens, name: str | None) -> list[int]:
+def _marker(tokens: Tokenizer, name: str | None) -> list[int]:
     identifier = tokens.token_id(name) if name else None
     return [] if identifier is None else [identifier]

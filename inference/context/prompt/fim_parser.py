@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from inference.context.prompt.model_families import FAMILIES, Family
+from inference.context.prompt.model_families import FAMILIES, ModelFamily
 from inference.gateway.receive import MAX_FILES
 
 _SPACE: Final = "▁"  # as tokenizers write the space that belongs to a marker
@@ -26,27 +26,27 @@ _CODESTRAL_HEADER: Final = re.compile(r"(?:\A|\n\n)\+{5} ([^\n]{1,512})\n")
 
 
 @dataclass(frozen=True, slots=True)
-class RawFile:
+class ParsedFile:
     path: str  # "" when the prompt does not tell
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class RawPrompt:
+class ParsedFimPrompt:
     prefix: str
     suffix: str
     path: str = ""
     repository: str = ""
-    files: tuple[RawFile, ...] = ()  # the nearest to the cursor last
+    files: tuple[ParsedFile, ...] = ()  # the nearest to the cursor last
 
 
-def parse_prompt(prompt: str) -> RawPrompt | None:
+def parse_fim_prompt(prompt: str) -> ParsedFimPrompt | None:
     """None: it is no such prompt, or not without doubt."""
     parsed = (_parse(family, prompt) for family in FAMILIES)
     return next((each for each in parsed if each is not None), None)
 
 
-def _parse(family: Family, prompt: str) -> RawPrompt | None:
+def _parse(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
     if _written(family.suffix) not in prompt:
         return None
     text = prompt.removeprefix(family.begin or "")
@@ -60,10 +60,12 @@ def _parse(family: Family, prompt: str) -> RawPrompt | None:
     prefix, suffix = ends
     if family.name == "codestral" and prefix.startswith(_CODESTRAL_FILE):
         return _with_codestral_files(prefix, suffix)
-    return RawPrompt(prefix, suffix, path=head.path, repository=head.repository, files=head.files)
+    return ParsedFimPrompt(
+        prefix, suffix, path=head.path, repository=head.repository, files=head.files
+    )
 
 
-def _split(family: Family, text: str) -> dict[str, str] | None:
+def _split(family: ModelFamily, text: str) -> dict[str, str] | None:
     """The text after each marker, in the markers' order, with what precedes them as `head`."""
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
     written = {name: _written(marker) for name, marker in names.items() if marker is not None}
@@ -79,7 +81,7 @@ def _split(family: Family, text: str) -> dict[str, str] | None:
     return parts if is_clean else None
 
 
-def _ends(family: Family, parts: dict[str, str]) -> tuple[str, str] | None:
+def _ends(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
     """Prefix and suffix, by the order in which the markers stand."""
     order = [name for name in parts if name != "head"]
     after = _unpadded(parts) if family.prefix.startswith(_SPACE) else parts
@@ -103,7 +105,7 @@ def _unpadded(parts: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _parse_head(family: Family, head: str) -> RawPrompt | None:
+def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
     """The repository and the other files; prefix and suffix are left empty."""
     repository = ""
     separator, marker = family.file_separator, family.repository
@@ -113,41 +115,41 @@ def _parse_head(family: Family, head: str) -> RawPrompt | None:
     if "\n" in repository or (marker is not None and marker in repository + head):
         return None
     if not head:
-        return RawPrompt("", "", repository=repository)
+        return ParsedFimPrompt("", "", repository=repository)
     if separator is None or not head.startswith(separator):
         return None
     # The first is empty, or all that is before the last sections.
     _, *sections = head.rsplit(separator, MAX_FILES + 1)
     files = [_file(section) for section in sections]
     # The last is the current file's, of which only the path stands here.
-    current = files.pop() if not files[-1].text else RawFile("", "")
-    return RawPrompt(
+    current = files.pop() if not files[-1].text else ParsedFile("", "")
+    return ParsedFimPrompt(
         "", "", path=current.path, repository=repository, files=tuple(files[-MAX_FILES:])
     )
 
 
-def _file(section: str) -> RawFile:
+def _file(section: str) -> ParsedFile:
     """Some clients give paths, others only texts."""
     first, found, rest = section.partition("\n")
     if _PATH.fullmatch(first.strip()) and (found or not rest):
-        return RawFile(first.strip(), rest)
-    return RawFile("", section)
+        return ParsedFile(first.strip(), rest)
+    return ParsedFile("", section)
 
 
-def _with_codestral_files(prefix: str, suffix: str) -> RawPrompt:
+def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
     """`+++++ path`, and the file; the last is the current one."""
     before, *rest = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
     nearest = prefix[len(before) :] if len(rest) > MAX_FILES else prefix
     _, *sections = _CODESTRAL_HEADER.split(nearest)
     pairs = list(zip(sections[::2], sections[1::2], strict=True))
     if not pairs:  # what looked like a header is code
-        return RawPrompt(prefix, suffix)
+        return ParsedFimPrompt(prefix, suffix)
     path, text = pairs.pop()
-    files = tuple(RawFile(name.strip(), each) for name, each in pairs)
-    return RawPrompt(text, suffix, path=path.strip(), files=files)
+    files = tuple(ParsedFile(name.strip(), each) for name, each in pairs)
+    return ParsedFimPrompt(text, suffix, path=path.strip(), files=files)
 
 
-def _kin(family: Family) -> frozenset[str]:
+def _kin(family: ModelFamily) -> frozenset[str]:
     """The markers before the parts, of all families that write the parts like this one."""
     alike = [each for each in FAMILIES if each.prefix == family.prefix]
     markers = (marker for each in alike for marker in (each.file_separator, each.repository))

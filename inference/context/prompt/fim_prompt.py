@@ -5,28 +5,33 @@ from dataclasses import replace
 from typing import Final
 
 from caret.contracts.content_exclusion import is_excluded
-from inference.completion.request import Admitted, CompletionRequest
-from inference.completion.segment import Piece, joined, segments_of
+from inference.completion.request import AdmittedRequest, CompletionRequest
+from inference.completion.segment import SegmentTokens, count_segments, join_token_ids
 from inference.completion.snippet import Snippet
-from inference.context.prompt.cursor_text import Surrounding
-from inference.context.prompt.layout import Layout, Parts, order_of, pieces_of
-from inference.context.prompt.line_or_block import is_single_line
-from inference.context.prompt.model_families import Order
-from inference.context.prompt.prompt import Prompt
-from inference.context.prompt.prompt_encoder import Encoder
-from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.token_budget import PROMPT_TOKENS, Budget, share_out
-from inference.context.prompt.variant_options import ranking_of, shares_of
-from inference.context.sources.context_items import (
-    Source,
-    Sources,
-    files_of,
-    num_tokens,
-    snippets_of,
-    take,
+from inference.context.prompt.cursor_text import CursorText
+from inference.context.prompt.layout import (
+    PromptLayout,
+    PromptParts,
+    lay_out_segments,
+    resolve_order,
 )
-from inference.context.sources.deduplication import without_repeats
-from inference.context.tokenization.tokenized_lines import Window
+from inference.context.prompt.line_or_block import is_single_line
+from inference.context.prompt.model_families import FimOrder
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.prompt_encoder import PromptEncoder
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.prompt.token_budget import PROMPT_TOKENS, TokenBudget, allocate
+from inference.context.prompt.variant_options import get_ranking, get_shares
+from inference.context.sources.context_items import (
+    ContextItem,
+    ContextItems,
+    build_file_items,
+    build_snippet_items,
+    fit_items,
+    num_tokens,
+)
+from inference.context.sources.deduplication import drop_duplicates
+from inference.context.tokenization.tokenized_lines import PromptWindow
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
 # Other files are not looked at beyond this share of the budget, unless their own share is more.
@@ -36,26 +41,26 @@ _MAX_FILES_SHARE: Final = 0.5
 _STEPS: Final = 16
 
 
-def fill_in_prompt(
+def build_fim_prompt(
     writer: PromptWriter,
-    admitted: Admitted,
+    admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
     *,
     max_tokens: int,
 ) -> Prompt:
     request = admitted.request
     layout = writer.layout_of(admitted.variant)
-    order = order_of(layout, writer.family)
+    order = resolve_order(layout, writer.family)
     text = _shown(writer, request, layout, order)
-    encode = Encoder(writer, writer.holders.of(admitted.principal), path=request.path)
+    encode = PromptEncoder(writer, writer.holders.of(admitted.principal), path=request.path)
     nominal = PROMPT_TOKENS[request.tier]
     wanted = _wanted(writer, text, nominal)
     sources = _gathered(admitted, snippets, encode, wanted)
     room = max_tokens - _MARKER_TOKENS
-    budget = share_out(
+    budget = allocate(
         room - sources.num_header_tokens,
         replace(wanted, files=num_tokens(sources.files), snippets=num_tokens(sources.snippets)),
-        shares=shares_of(admitted.variant),
+        shares=get_shares(admitted.variant),
         nominal=nominal,
     )
     sources = sources.within(files=budget.files, snippets=budget.snippets)
@@ -67,48 +72,54 @@ def fill_in_prompt(
     window = encode.before(
         text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
     )
-    pieces = pieces_of(order, writer.markers, _parts(order, context, suffix, window))
+    pieces = lay_out_segments(order, writer.markers, _parts(order, context, suffix, window))
     return Prompt(
-        token_ids=joined(pieces),
+        token_ids=join_token_ids(pieces),
         stop_token_ids=writer.stop_token_ids,
         is_single_line=is_single_line(request),
         num_files=len(sources.files),
         num_snippets=len(sources.snippets),
         num_stable_tokens=len(writer.markers.begin) + num_context_tokens,
         healed=text.healed,
-        segments=segments_of(pieces),
+        segments=count_segments(pieces),
     )
 
 
 def _shown(
-    writer: PromptWriter, request: CompletionRequest, layout: Layout, order: Order
-) -> Surrounding:
-    text = Surrounding(request.prefix, request.suffix)
+    writer: PromptWriter, request: CompletionRequest, layout: PromptLayout, order: FimOrder
+) -> CursorText:
+    text = CursorText(request.prefix, request.suffix)
     if layout.skips_closers:
         text = text.without_closers()
     return text.healing(writer.tokens.split_word) if writer.heals(order) else text
 
 
 def _gathered(
-    admitted: Admitted, snippets: tuple[Snippet, ...], encode: Encoder, wanted: Budget
-) -> Sources:
+    admitted: AdmittedRequest,
+    snippets: tuple[Snippet, ...],
+    encode: PromptEncoder,
+    wanted: TokenBudget,
+) -> ContextItems:
     """As much as could be of use, before it is known what fits."""
     request = admitted.request
-    nominal, shares = PROMPT_TOKENS[request.tier], shares_of(admitted.variant)
-    wished = files_of(request, encode, ranking=ranking_of(admitted.variant))
+    nominal, shares = PROMPT_TOKENS[request.tier], get_shares(admitted.variant)
+    wished = build_file_items(request, encode, ranking=get_ranking(admitted.variant))
     spare = min(nominal - wanted.prefix - wanted.suffix, int(nominal * _MAX_FILES_SHARE))
-    files = list(take(wished, max_tokens=max(spare, int(nominal * shares.files))))
+    files = list(fit_items(wished, max_tokens=max(spare, int(nominal * shares.files))))
     allowed = _worth_showing(admitted, snippets, encode, files)
-    return Sources(
+    return ContextItems(
         repository=encode.repository(request.repository),
         files=files,
-        snippets=list(take(snippets_of(allowed, encode), max_tokens=nominal)),
+        snippets=list(fit_items(build_snippet_items(allowed, encode), max_tokens=nominal)),
         current=encode.header(request.path),
     )
 
 
 def _worth_showing(
-    admitted: Admitted, snippets: tuple[Snippet, ...], encode: Encoder, files: list[Source]
+    admitted: AdmittedRequest,
+    snippets: tuple[Snippet, ...],
+    encode: PromptEncoder,
+    files: list[ContextItem],
 ) -> list[Snippet]:
     """Of what was found: what the policy allows, and neither the own file's text nor that of
     `files` has anyway."""
@@ -124,7 +135,7 @@ def _worth_showing(
     whole = [each for each in request.files if each.path in in_prompt and encode.is_whole(each)]
     near = encode.near(request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier])
     return list(
-        without_repeats(
+        drop_duplicates(
             allowed,
             shown=(*near, *(each.text for each in whole)),
             sent={each.path: each.text for each in request.files},
@@ -132,10 +143,10 @@ def _worth_showing(
     )
 
 
-def _wanted(writer: PromptWriter, text: Surrounding, nominal: int) -> Budget:
+def _wanted(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
     """By estimate, so that each text is encoded once; the encoder holds to what it is given."""
     step = nominal // _STEPS
-    return Budget(
+    return TokenBudget(
         prefix=-(-_estimate(writer, text.prefix) // step) * step,
         suffix=_estimate(writer, text.suffix),
         files=0,
@@ -148,9 +159,11 @@ def _estimate(writer: PromptWriter, text: str) -> int:
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 
 
-def _parts(order: Order, context: list[Piece], suffix: list[int], window: Window) -> Parts:
-    end = window.typed_from if order is Order.EFIM else len(window.token_ids)
-    return Parts(
+def _parts(
+    order: FimOrder, context: list[SegmentTokens], suffix: list[int], window: PromptWindow
+) -> PromptParts:
+    end = window.typed_from if order is FimOrder.EFIM else len(window.token_ids)
+    return PromptParts(
         context=context,
         suffix=suffix,
         prefix=window.token_ids[:end],

@@ -9,7 +9,9 @@ from inference.context.prompt.prompt_writer import PromptWriter
 EVERY_S: Final = 5.0  # so late may it be
 
 
-async def forgetting(writers: Collection[PromptWriter], *, every_s: float = EVERY_S) -> None:
+async def evict_expired_forever(
+    writers: Collection[PromptWriter], *, every_s: float = EVERY_S
+) -> None:
     """Runs until cancelled."""
     while True:
         await asyncio.sleep(every_s)

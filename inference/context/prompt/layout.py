@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.foundation.environment import BadSetting
-from inference.completion.segment import Piece, SegmentKind, joined
-from inference.context.prompt.model_families import Family, Order
-from inference.context.tokenization.tokenizer import Tokens
+from inference.completion.segment import SegmentKind, SegmentTokens, join_token_ids
+from inference.context.prompt.model_families import FimOrder, ModelFamily
+from inference.context.tokenization.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PromptLayout:
     name: str
-    order: Order | None  # None: suffix first, in the way that suits the family best
+    order: FimOrder | None  # None: suffix first, in the way that suits the family best
     is_anchored: bool = True  # windows begin with lines chosen by content; False: they slide
     # Other files by path, so that an edit in one does not move the others; False: best nearest.
     sorts_files: bool = False
@@ -36,20 +36,20 @@ DEFAULT_LAYOUT: Final = "stable"
 LAYOUTS: Final = {
     layout.name: layout
     for layout in (
-        Layout("stable", None, sorts_files=True, skips_closers=True),
-        Layout("efim", Order.EFIM, sorts_files=True, skips_closers=True),
-        Layout("spm", Order.SPM),
-        Layout("spm2", Order.SPM_VARIANT_2),
-        Layout("psm", Order.PSM),
+        PromptLayout("stable", None, sorts_files=True, skips_closers=True),
+        PromptLayout("efim", FimOrder.EFIM, sorts_files=True, skips_closers=True),
+        PromptLayout("spm", FimOrder.SPM),
+        PromptLayout("spm2", FimOrder.SPM_VARIANT_2),
+        PromptLayout("psm", FimOrder.PSM),
         # What most tools do, to compare with.
-        Layout("psm-sliding", Order.PSM, is_anchored=False),
-        Layout("spm-sliding", Order.SPM, is_anchored=False),
+        PromptLayout("psm-sliding", FimOrder.PSM, is_anchored=False),
+        PromptLayout("spm-sliding", FimOrder.SPM, is_anchored=False),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Markers:
+class FimMarkers:
     """A family's markers as token ids; each is a list of one, or empty where there is none."""
 
     begin: list[int]
@@ -59,38 +59,38 @@ class Markers:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PromptParts:
     """What goes into a prompt, already within the budget, as token ids."""
 
-    context: list[Piece]  # repository, other files, what was found
+    context: list[SegmentTokens]  # repository, other files, what was found
     suffix: list[int]
     prefix: list[int]
     typed: list[int]  # of the prefix what comes after the anchor; empty in orders without one
 
 
-def layout_named(name: str) -> Layout:
+def get_layout(name: str) -> PromptLayout:
     """Raises BadSetting."""
     if layout := LAYOUTS.get(name):
         return layout
     raise BadSetting(f"There is no layout {name}; there are {', '.join(LAYOUTS)}.")
 
 
-def order_of(layout: Layout, family: Family) -> Order:
+def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:
     """How a family's markers stand in a layout."""
     if family.middle is None:  # nothing else can be said without that marker
-        return Order.SPM
+        return FimOrder.SPM
     if layout.order is not None:
         return layout.order
-    return Order.SPM_VARIANT_2 if family.order is Order.PSM else family.order
+    return FimOrder.SPM_VARIANT_2 if family.order is FimOrder.PSM else family.order
 
 
-def ends_with_text(order: Order, family: Family) -> bool:
+def ends_with_text(order: FimOrder, family: ModelFamily) -> bool:
     """Whether the model writes right behind the prefix, with no marker between."""
-    return family.middle is None or order in (Order.SPM_VARIANT_2, Order.EFIM)
+    return family.middle is None or order in (FimOrder.SPM_VARIANT_2, FimOrder.EFIM)
 
 
-def markers_of(family: Family, tokens: Tokens) -> Markers:
-    return Markers(
+def resolve_markers(family: ModelFamily, tokens: Tokenizer) -> FimMarkers:
+    return FimMarkers(
         begin=_ids(tokens, family.begin),
         prefix=_ids(tokens, family.prefix),
         suffix=_ids(tokens, family.suffix),
@@ -98,7 +98,7 @@ def markers_of(family: Family, tokens: Tokens) -> Markers:
     )
 
 
-def stop_token_ids(family: Family, tokens: Tokens) -> list[int]:
+def stop_token_ids(family: ModelFamily, tokens: Tokenizer) -> list[int]:
     names = (
         *(family.prefix, family.suffix, family.middle),
         *(family.file_separator, family.repository),
@@ -107,53 +107,55 @@ def stop_token_ids(family: Family, tokens: Tokens) -> list[int]:
     return sorted({identifier for name in names for identifier in _ids(tokens, name)})
 
 
-def lay_out(order: Order, markers: Markers, parts: Parts) -> list[int]:
+def lay_out(order: FimOrder, markers: FimMarkers, parts: PromptParts) -> list[int]:
     """The whole prompt."""
-    return joined(pieces_of(order, markers, parts))
+    return join_token_ids(lay_out_segments(order, markers, parts))
 
 
-def pieces_of(order: Order, markers: Markers, parts: Parts) -> list[Piece]:
+def lay_out_segments(
+    order: FimOrder, markers: FimMarkers, parts: PromptParts
+) -> list[SegmentTokens]:
     """Begin, context, then prefix and suffix in the order."""
     return [_marker(markers.begin), *parts.context, *_ORDERS[order](markers, parts)]
 
 
-def _psm(markers: Markers, parts: Parts) -> list[Piece]:
+def _psm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
-        *(_marker(markers.prefix), Piece(SegmentKind.PREFIX, parts.prefix)),
-        *(_marker(markers.suffix), Piece(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker(markers.middle), Piece(SegmentKind.PREFIX, parts.typed)),
+        *(_marker(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
+        *(_marker(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.typed)),
     ]
 
 
-def _spm(markers: Markers, parts: Parts) -> list[Piece]:
+def _spm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
-        *(_marker(markers.suffix), Piece(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker(markers.prefix), Piece(SegmentKind.PREFIX, parts.prefix)),
+        *(_marker(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
         _marker(markers.middle),
     ]
 
 
-def _spm_variant_2(markers: Markers, parts: Parts) -> list[Piece]:
+def _spm_variant_2(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
         _marker(markers.prefix),
-        *(_marker(markers.suffix), Piece(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker(markers.middle), Piece(SegmentKind.PREFIX, parts.prefix)),
+        *(_marker(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
     ]
 
 
-def _marker(token_ids: list[int]) -> Piece:
-    return Piece(SegmentKind.MARKERS, token_ids)
+def _marker(token_ids: list[int]) -> SegmentTokens:
+    return SegmentTokens(SegmentKind.MARKERS, token_ids)
 
 
-_ORDERS: Final[dict[Order, Callable[[Markers, Parts], list[Piece]]]] = {
-    Order.PSM: _psm,
-    Order.EFIM: _psm,
-    Order.SPM: _spm,
-    Order.SPM_VARIANT_2: _spm_variant_2,
+_ORDERS: Final[dict[FimOrder, Callable[[FimMarkers, PromptParts], list[SegmentTokens]]]] = {
+    FimOrder.PSM: _psm,
+    FimOrder.EFIM: _psm,
+    FimOrder.SPM: _spm,
+    FimOrder.SPM_VARIANT_2: _spm_variant_2,
 }
 
 
-def _ids(tokens: Tokens, name: str | None) -> list[int]:
+def _ids(tokens: Tokenizer, name: str | None) -> list[int]:
     if name is None:
         return []
     identifier = tokens.token_id(name)

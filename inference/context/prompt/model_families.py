@@ -13,7 +13,7 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 
 
-class Order(StrEnum):
+class FimOrder(StrEnum):
     PSM = "psm"  # <pre> P <suf> S <mid>
     SPM = "spm"  # <suf> S <pre> P <mid>
     SPM_VARIANT_2 = "spm2"  # <pre> <suf> S <mid> P
@@ -21,9 +21,9 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ModelFamily:
     name: str
-    order: Order
+    order: FimOrder
     prefix: str
     suffix: str
     middle: str | None  # None: the model writes right after the last part
@@ -35,9 +35,9 @@ class Family:
 
 # The order matters: the first family all of whose markers the tokenizer knows is the one.
 FAMILIES: Final = (
-    Family(
+    ModelFamily(
         name="qwen",
-        order=Order.PSM,
+        order=FimOrder.PSM,
         prefix="<|fim_prefix|>",
         suffix="<|fim_suffix|>",
         middle="<|fim_middle|>",
@@ -45,9 +45,9 @@ FAMILIES: Final = (
         repository="<|repo_name|>",
         ends=("<|endoftext|>", "<|fim_pad|>"),
     ),
-    Family(
+    ModelFamily(
         name="codegemma",
-        order=Order.PSM,
+        order=FimOrder.PSM,
         prefix="<|fim_prefix|>",
         suffix="<|fim_suffix|>",
         middle="<|fim_middle|>",
@@ -55,17 +55,17 @@ FAMILIES: Final = (
         begin="<bos>",
         ends=("<eos>",),
     ),
-    Family(
+    ModelFamily(
         name="granite",
-        order=Order.PSM,
+        order=FimOrder.PSM,
         prefix="<|fim_prefix|>",
         suffix="<|fim_suffix|>",
         middle="<|fim_middle|>",
         ends=("<|end_of_text|>",),
     ),
-    Family(
+    ModelFamily(
         name="starcoder2",
-        order=Order.PSM,
+        order=FimOrder.PSM,
         prefix="<fim_prefix>",
         suffix="<fim_suffix>",
         middle="<fim_middle>",
@@ -73,44 +73,44 @@ FAMILIES: Final = (
         repository="<repo_name>",
         ends=("<|endoftext|>",),
     ),
-    Family(
+    ModelFamily(
         name="starcoder",
-        order=Order.PSM,
+        order=FimOrder.PSM,
         prefix="<fim_prefix>",
         suffix="<fim_suffix>",
         middle="<fim_middle>",
         ends=("<|endoftext|>", "<fim_pad>"),
     ),
-    Family(
+    ModelFamily(
         name="deepseek",
-        order=Order.PSM,
+        order=FimOrder.PSM,
         prefix="<｜fim▁begin｜>",
         suffix="<｜fim▁hole｜>",
         middle="<｜fim▁end｜>",
         begin="<｜begin▁of▁sentence｜>",
         ends=("<｜end▁of▁sentence｜>",),
     ),
-    Family(
+    ModelFamily(
         name="codellama",
-        order=Order.SPM_VARIANT_2,
+        order=FimOrder.SPM_VARIANT_2,
         prefix="▁<PRE>",
         suffix="▁<SUF>",
         middle="▁<MID>",
         begin="<s>",
         ends=("▁<EOT>", "</s>"),
     ),
-    Family(
+    ModelFamily(
         name="codestral",
-        order=Order.SPM,
+        order=FimOrder.SPM,
         prefix="[PREFIX]",
         suffix="[SUFFIX]",
         middle=None,
         begin="<s>",
         ends=("</s>",),
     ),
-    Family(
+    ModelFamily(
         name="seed-coder",
-        order=Order.SPM,
+        order=FimOrder.SPM,
         prefix="<[fim-prefix]>",
         suffix="<[fim-suffix]>",
         middle="<[fim-middle]>",
@@ -120,9 +120,9 @@ FAMILIES: Final = (
 
 # These have StarCoder's vocabulary, and were trained in another order: a pool has to name them.
 FAMILIES_BY_NAME: Final = tuple(
-    Family(
+    ModelFamily(
         name=name,
-        order=Order.SPM,
+        order=FimOrder.SPM,
         prefix="<fim_prefix>",
         suffix="<fim_suffix>",
         middle="<fim_middle>",
@@ -144,7 +144,7 @@ ALL_MARKERS: Final = frozenset(
 )
 
 
-def family_named(name: str) -> Family:
+def get_family(name: str) -> ModelFamily:
     """Raises BadSetting."""
     for family in (*FAMILIES, *FAMILIES_BY_NAME):
         if family.name == name:
@@ -153,7 +153,7 @@ def family_named(name: str) -> Family:
     raise BadSetting(f"There is no model family {name}; there are {known}.")
 
 
-def recognise(token_id: Callable[[str], int | None], *, model: str) -> Family:
+def detect_family(token_id: Callable[[str], int | None], *, model: str) -> ModelFamily:
     """The family of a tokenizer. Raises BadSetting when it is none that we know."""
     for family in FAMILIES:
         markers = (

@@ -6,50 +6,50 @@ by their content (see `window`), unless the layout wants them to slide.
 
 from typing import Final
 
-from caret.foundation.parsing.parse import Allowance
-from inference.completion.incoming_request import DraftFile
+from caret.foundation.parsing.parse import ParseBudget
+from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
 from inference.context.prompt.cursor_text import line_after
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.tokenized_lines_cache import Passages
+from inference.context.prompt.tokenized_lines_cache import TokenizedLinesCache
 from inference.context.redaction.redact import (
     MAX_KEY_CHARS,
     file_type,
+    redact_private_keys,
     redact_text,
-    without_private_keys,
 )
-from inference.context.sources.file_filter import is_context
+from inference.context.sources.file_filter import is_context_file
 from inference.context.sources.outline import MAX_OUTLINE_TOKENS, head_of, outline
 from inference.context.sources.ranking import similarity
 from inference.context.tokenization.text_window import head, last_lines, tail
-from inference.context.tokenization.tokenized_lines import Window
-from inference.context.tokenization.ttl_cache import Holder, digest
+from inference.context.tokenization.tokenized_lines import PromptWindow
+from inference.context.tokenization.ttl_cache import PartitionKey, digest
 
 # How many more characters than on average so many tokens may have: comments, long names.
 _ROOMY: Final = 1.5
 MAX_PARSING_S: Final = 0.04  # of one request; an outline takes 2 to 4 ms
 
 
-class Encoder:
-    def __init__(self, writer: PromptWriter, holder: Holder, *, path: str) -> None:
+class PromptEncoder:
+    def __init__(self, writer: PromptWriter, holder: PartitionKey, *, path: str) -> None:
         """`path`: of the file in which the cursor stands."""
         self._writer = writer
         self._tokens = writer.tokens
         self._holder = holder
-        self._passages = Passages(writer, holder)
+        self._passages = TokenizedLinesCache(writer, holder)
         self._kind = file_type(path)
-        self._allowance = Allowance(total_s=MAX_PARSING_S)
+        self._allowance = ParseBudget(total_s=MAX_PARSING_S)
 
     def plain(self, text: str) -> list[int]:
         return self._tokens.encode(text)
 
-    def before(self, text: str, *, max_tokens: int, is_anchored: bool) -> Window:
+    def before(self, text: str, *, max_tokens: int, is_anchored: bool) -> PromptWindow:
         """The end of the text before the cursor; its last line is as it was typed."""
         max_chars = self._roomy(max_tokens)
-        seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        seen = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
         if not self._tokens.has_line_seams:
             seen = last_lines(seen, max_chars=max_chars)
-            return Window(self._unseamed_before(seen, max_tokens=max_tokens))
+            return PromptWindow(self._unseamed_before(seen, max_tokens=max_tokens))
         start = len(seen) if seen.endswith("\n") else self._tokens.last_line_start(seen)
         typed = self.plain(seen[start:][-max_chars:]) if start < len(seen) or not seen else None
         # Behind an endless line nothing is missing; and what is settled does not depend on how far
@@ -66,7 +66,7 @@ class Encoder:
         """The beginning of the text after the cursor, whole lines where possible; what stands on
         the cursor's own line is as it was typed."""
         max_chars = self._roomy(max_tokens)
-        seen = without_private_keys(text[: max_chars + MAX_KEY_CHARS])
+        seen = redact_private_keys(text[: max_chars + MAX_KEY_CHARS])
         if not self._tokens.has_line_seams:
             rest, newline, following = head(seen, max_chars=max_chars).partition("\n")
             safe = rest + newline + redact_text(following, self._kind)
@@ -77,7 +77,7 @@ class Encoder:
         passage = self._passages.first(seen[end:], self._kind, max_tokens=max_tokens)
         return passage.beginning(typed, max_tokens=max_tokens)
 
-    def file(self, file: DraftFile) -> list[int]:
+    def file(self, file: ContextFile) -> list[int]:
         """Another file under its path, empty when it is no context. In at most MAX_OUTLINE_TOKENS:
         whole if it is so short, else its outline, or its head where it has none (or no time is
         left for it; remembered like any other, so that the prompt's beginning stays as it is)."""
@@ -86,7 +86,7 @@ class Encoder:
 
     def snippet(self, snippet: Snippet, *, max_tokens: int) -> list[int]:
         """Under its path, empty when it is no context."""
-        if not is_context(snippet.path, snippet.text):
+        if not is_context_file(snippet.path, snippet.text):
             return []
         body = self.excerpt(snippet.path, snippet.text, max_tokens=max_tokens)
         return [*self.header(snippet.path), *body]
@@ -106,19 +106,19 @@ class Encoder:
 
     def excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
         """The beginning of a text from elsewhere."""
-        safe = without_private_keys(text[: self._roomy(max_tokens)])
+        safe = redact_private_keys(text[: self._roomy(max_tokens)])
         if not self._tokens.has_line_seams:
             return self.plain(redact_text(safe, file_type(path)))[: max(0, max_tokens)]
         text = safe if safe.endswith("\n") else safe + "\n"
         passage = self._passages.first(text, file_type(path), max_tokens=max_tokens)
         return passage.beginning([], max_tokens=max_tokens)
 
-    def score(self, file: DraftFile, near: str) -> float:
+    def score(self, file: ContextFile, near: str) -> float:
         """Of `rank`; remembered for the while in which neither changes."""
         key = digest(f"{near}\0{file.text}", self._holder, b"similarity")
         return self._writer.scores.one(key, lambda: similarity(file, near), holder=self._holder)
 
-    def is_whole(self, file: DraftFile) -> bool:
+    def is_whole(self, file: ContextFile) -> bool:
         """Whether `file` shows all of it, not its outline."""
         return len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
 
@@ -127,15 +127,15 @@ class Encoder:
         max_chars = self._roomy(max_tokens)
         return prefix[-max_chars:], suffix[:max_chars]
 
-    def _file(self, file: DraftFile) -> list[int]:
-        if not is_context(file.path, file.text):
+    def _file(self, file: ContextFile) -> list[int]:
+        if not is_context_file(file.path, file.text):
             return []
         is_whole = self.is_whole(file)
         safe = file.text if is_whole else self._outline(file) or head_of(file.text)
         body = self.excerpt(file.path, safe, max_tokens=MAX_OUTLINE_TOKENS)
         return [*self.header(file.path), *body]
 
-    def _outline(self, file: DraftFile) -> str:
+    def _outline(self, file: ContextFile) -> str:
         return outline(file.path, file.text, self._allowance)
 
     def _unseamed_before(self, text: str, *, max_tokens: int) -> list[int]:

@@ -5,7 +5,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class PromptOptions:
     """Names are checked by the PromptWriter that is made of it."""
 
     layout: str | None = None  # None: the usual one
@@ -15,4 +15,4 @@ class Style:
     heals_words: bool = True
 
 
-PLAIN_STYLE: Final = Style()
+DEFAULT_PROMPT_OPTIONS: Final = PromptOptions()

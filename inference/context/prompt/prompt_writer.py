@@ -5,21 +5,21 @@ from typing import Final
 from caret.foundation.clock import Clock
 from inference.completion.variant import Variant
 from inference.context.prompt.chat_template import ChatTemplate
-from inference.context.prompt.file_headers import Headers
+from inference.context.prompt.file_headers import FileHeaders
 from inference.context.prompt.layout import (
     DEFAULT_LAYOUT,
-    Layout,
+    PromptLayout,
     ends_with_text,
-    layout_named,
-    markers_of,
+    get_layout,
+    resolve_markers,
     stop_token_ids,
 )
-from inference.context.prompt.model_families import Order, family_named, recognise
-from inference.context.prompt.prompt_options import PLAIN_STYLE, Style
+from inference.context.prompt.model_families import FimOrder, detect_family, get_family
+from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
 from inference.context.tokenization.line_cache import LineCache
-from inference.context.tokenization.tokenized_lines import Passage
-from inference.context.tokenization.tokenizer import Tokens
-from inference.context.tokenization.ttl_cache import BriefMemory, Holders
+from inference.context.tokenization.tokenized_lines import TokenizedLines
+from inference.context.tokenization.tokenizer import Tokenizer
+from inference.context.tokenization.ttl_cache import CachePartitions, TtlCache
 
 # Ordinary code, to learn how many characters a token of this tokenizer holds.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
@@ -35,36 +35,38 @@ class PromptWriter:
 
     def __init__(
         self,
-        tokens: Tokens,
+        tokens: Tokenizer,
         *,
         model: str,
         max_context_tokens: int,
         clock: Clock,
-        style: Style = PLAIN_STYLE,
+        style: PromptOptions = DEFAULT_PROMPT_OPTIONS,
         chat_template: ChatTemplate | None = None,
     ) -> None:
         """`chat_template`: the model's, if it has one. Raises BadSetting: a tokenizer without
         markers, a name that is none."""
         self.tokens = tokens
-        self.holders = Holders()
+        self.holders = CachePartitions()
         self.lines = LineCache(tokens, clock)
-        self.passages = BriefMemory[Passage](
+        self.passages = TtlCache[TokenizedLines](
             clock, max_weight=_MAX_PASSAGE_TOKENS, weigh=_weight_of
         )
-        self.sources = BriefMemory[list[int]](
+        self.sources = TtlCache[list[int]](
             clock, max_weight=_MAX_SOURCE_TOKENS, weigh=lambda source: 1 + len(source)
         )
-        self.scores = BriefMemory[float](clock, max_weight=_MAX_SCORES)
+        self.scores = TtlCache[float](clock, max_weight=_MAX_SCORES)
         self.family = (
-            family_named(style.family) if style.family else recognise(tokens.token_id, model=model)
+            get_family(style.family)
+            if style.family
+            else detect_family(tokens.token_id, model=model)
         )
-        self.markers = markers_of(self.family, tokens)
-        self.headers = Headers(self.family, tokens)
+        self.markers = resolve_markers(self.family, tokens)
+        self.headers = FileHeaders(self.family, tokens)
         self.stop_token_ids = stop_token_ids(self.family, tokens)
         self.chat_template = chat_template
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
-        self._layout = layout_named(style.layout or DEFAULT_LAYOUT)
+        self._layout = get_layout(style.layout or DEFAULT_LAYOUT)
         self._heals_words = style.heals_words
 
     def forget_old(self) -> None:
@@ -72,17 +74,17 @@ class PromptWriter:
         for memory in (self.lines, self.passages, self.sources, self.scores):
             memory.forget_old()
 
-    def layout_of(self, variant: Variant) -> Layout:
-        return layout_named(variant.layout) if variant.layout else self._layout
+    def layout_of(self, variant: Variant) -> PromptLayout:
+        return get_layout(variant.layout) if variant.layout else self._layout
 
-    def heals(self, order: Order) -> bool:
+    def heals(self, order: FimOrder) -> bool:
         """Whether a word that is being typed is left out of a prompt, for the model to write it.
 
         Needed where the model writes right behind the prefix: the half of a word has other tokens
         than the whole. EFIM's typed part belongs to the middle whatever the model was trained on.
         """
-        return order is Order.EFIM or (self._heals_words and ends_with_text(order, self.family))
+        return order is FimOrder.EFIM or (self._heals_words and ends_with_text(order, self.family))
 
 
-def _weight_of(passage: Passage) -> int:
+def _weight_of(passage: TokenizedLines) -> int:
     return len(passage.token_ids) + len(passage.starts) + len(passage.anchors)

@@ -21,7 +21,7 @@ MIN_PREFIX_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class TokenShares:
     """Of the tier's budget, 0 to 1; the rest is the near prefix's."""
 
     suffix: float = 0.20
@@ -34,7 +34,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TokenBudget:
     """Tokens: wanted, or allowed."""
 
     prefix: int
@@ -47,7 +47,7 @@ class Budget:
         return self.prefix + self.suffix + self.files + self.snippets
 
 
-def share_out(total: int, wanted: Budget, *, shares: Shares, nominal: int) -> Budget:
+def allocate(total: int, wanted: TokenBudget, *, shares: TokenShares, nominal: int) -> TokenBudget:
     """Tokens for each part, never more than it wants, together never more than `total`.
 
     `nominal`: the tier's budget, of which the shares are shares.
@@ -59,7 +59,7 @@ def share_out(total: int, wanted: Budget, *, shares: Shares, nominal: int) -> Bu
     more = _in_turn(
         total - sum(granted), [want - has for want, has in zip(wants, granted, strict=True)]
     )
-    return Budget(*(has + added for has, added in zip(granted, more, strict=True)))
+    return TokenBudget(*(has + added for has, added in zip(granted, more, strict=True)))
 
 
 def _in_turn(total: int, wants: list[int]) -> list[int]:

@@ -12,35 +12,35 @@ from typing import Final
 from detect_secrets.util.filetype import FileType
 
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenized_lines import Passage, passage_of
-from inference.context.tokenization.ttl_cache import Digest, Holder, digest
+from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
+from inference.context.tokenization.ttl_cache import Digest, PartitionKey, digest
 
 _MIN_STEP_TOKENS: Final = 64
 
 
-class Passages:
-    def __init__(self, writer: PromptWriter, holder: Holder) -> None:
+class TokenizedLinesCache:
+    def __init__(self, writer: PromptWriter, holder: PartitionKey) -> None:
         self._writer = writer
         self._holder = holder
 
-    def last(self, text: str, kind: FileType, *, max_tokens: int) -> Passage:
+    def last(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Of the text's end, all lines that may fit."""
 
-        def make() -> Passage:
+        def make() -> TokenizedLines:
             lines = self._writer.tokens.lines(text)
             encoded = self._enough(lines, kind, max_tokens, step=-1)
-            return passage_of(lines[len(lines) - len(encoded) :], encoded)
+            return join_lines(lines[len(lines) - len(encoded) :], encoded)
 
         key = self._key("last", text, kind, max_tokens)
         return self._writer.passages.one(key, make, holder=self._holder)
 
-    def first(self, text: str, kind: FileType, *, max_tokens: int) -> Passage:
+    def first(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Of the text's beginning, all lines that may fit."""
 
-        def make() -> Passage:
+        def make() -> TokenizedLines:
             lines = self._writer.tokens.lines(text)
             encoded = self._enough(lines, kind, max_tokens, step=1)
-            return passage_of(lines[: len(encoded)], encoded)
+            return join_lines(lines[: len(encoded)], encoded)
 
         key = self._key("first", text, kind, max_tokens)
         return self._writer.passages.one(key, make, holder=self._holder)

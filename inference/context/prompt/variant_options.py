@@ -4,24 +4,24 @@ from collections.abc import Iterable
 
 from caret.foundation.environment import BadSetting
 from inference.completion.variant import Variant
-from inference.context.prompt.layout import layout_named
-from inference.context.prompt.token_budget import MIN_PREFIX_SHARE, Shares
+from inference.context.prompt.layout import get_layout
+from inference.context.prompt.token_budget import MIN_PREFIX_SHARE, TokenShares
 from inference.context.sources.ranking import Ranking
 
 
-def shares_of(variant: Variant) -> Shares:
-    usual = Shares()
-    return Shares(
+def get_shares(variant: Variant) -> TokenShares:
+    usual = TokenShares()
+    return TokenShares(
         suffix=usual.suffix if variant.suffix_share is None else variant.suffix_share,
         files=usual.files if variant.files_share is None else variant.files_share,
     )
 
 
-def ranking_of(variant: Variant) -> Ranking:
+def get_ranking(variant: Variant) -> Ranking:
     return Ranking.RECENCY if variant.ranking is None else Ranking(variant.ranking)
 
 
-def check_variants(variants: Iterable[Variant]) -> None:
+def validate_variants(variants: Iterable[Variant]) -> None:
     """Raises BadSetting, by the variant's name."""
     for variant in variants:
         try:
@@ -32,9 +32,9 @@ def check_variants(variants: Iterable[Variant]) -> None:
 
 def _check(variant: Variant) -> None:
     if variant.layout is not None:
-        layout_named(variant.layout)
-    ranking_of(variant)
-    if shares_of(variant).prefix < MIN_PREFIX_SHARE:
+        get_layout(variant.layout)
+    get_ranking(variant)
+    if get_shares(variant).prefix < MIN_PREFIX_SHARE:
         raise BadSetting(
             "files_share and suffix_share (usually 0.3 and 0.2) and 0.1 for what retrieval finds "
             f"must leave {MIN_PREFIX_SHARE} to the prefix."

@@ -40,15 +40,15 @@ _SLICE_CHARS: Final = 200
 _MAX_SLICE_BACKTICKS: Final = 32
 
 
-def has_name_hint(line: str) -> bool:
+def may_contain_keyword(line: str) -> bool:
     """Whether a name of the library's list may stand in it: a tenth of the time of their search."""
     lowered = line.lower()
     return any(hint in lowered for hint in NAME_HINTS)
 
 
-def named_spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
+def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
     """Where it stands, unless it is plainly no secret. Spans may overlap."""
-    if not has_name_hint(line) or not _NAMES.search(line) or is_indirect_reference(line):
+    if not may_contain_keyword(line) or not _NAMES.search(line) or is_indirect_reference(line):
         return
     if line.count(_BACKTICK) <= _MAX_BACKTICKS:
         yield from _spans(line, kind)
@@ -87,7 +87,7 @@ def _spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
             yield match.span(group)
 
 
-def linear(regex: re.Pattern[str]) -> re.Pattern[str]:
+def linearize(regex: re.Pattern[str]) -> re.Pattern[str]:
     """The library's expression with its names found once a word. Raises ValueError when it has
     none: then the library has changed."""
     if DENYLIST_REGEX_WITH_PREFIX in regex.pattern:
@@ -100,7 +100,7 @@ def linear(regex: re.Pattern[str]) -> re.Pattern[str]:
 
 
 def _linear_rules(rules: Mapping[re.Pattern[str], int]) -> dict[re.Pattern[str], int]:
-    return {linear(regex): group for regex, group in rules.items()}
+    return {linearize(regex): group for regex, group in rules.items()}
 
 
 _QUOTES_REQUIRED: Final = _linear_rules(QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP)

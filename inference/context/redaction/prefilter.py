@@ -33,7 +33,7 @@ _SPELT: Final = _compiled(
 _FOLDED: Final = _compiled("key", "p(?:ass|w)", "secret", "contrase", "token", "xox")
 
 
-def suspects(lines: Sequence[str]) -> list[int]:
+def find_suspect_lines(lines: Sequence[str]) -> list[int]:
     """The places, ascending, of those that may hold a secret."""
     found = {*_holding(lines, _SPELT)}
     found.update(_holding([line.casefold() for line in lines], _FOLDED))

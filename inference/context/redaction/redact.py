@@ -45,8 +45,8 @@ from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 from detect_secrets.util.filetype import FileType, determine_file_type
 
-from inference.context.redaction.keyword_secrets import named_spans
-from inference.context.redaction.prefilter import suspects
+from inference.context.redaction.keyword_secrets import find_keyword_secrets
+from inference.context.redaction.prefilter import find_suspect_lines
 
 REDACTED: Final = "REDACTED"
 # A longer line is data; some of the expressions need time that grows with its square. Its parts
@@ -99,10 +99,10 @@ def _type_by_suffix(suffix: str) -> FileType:
 
 def redact_line(line: str, kind: FileType) -> str:
     """The line without its secrets; the same object where it has none. Breaks around it stay."""
-    return without_spans(line, chain.from_iterable(spans_by_part(line, kind)))
+    return mask_spans(line, chain.from_iterable(find_secret_spans(line, kind)))
 
 
-def spans_by_part(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
+def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
     """Where the secrets stand, part by part of a long line, so that others may have their turn
     between two of them; spans may overlap. A break at its end is no part of one."""
     line = line.rstrip("\r\n")
@@ -111,7 +111,7 @@ def spans_by_part(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
         yield [(offset + start, offset + end) for start, end in _spans_of_part(part, kind)]
 
 
-def without_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
+def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
     """The same object where there are none."""
     merged = _merged(spans)
     if not merged:
@@ -124,7 +124,7 @@ def without_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
 def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
     """The same for each, in a fraction of the time."""
     redacted = list(lines)
-    for place in suspects(lines):
+    for place in find_suspect_lines(lines):
         redacted[place] = redact_line(redacted[place], kind)
     return redacted
 
@@ -133,7 +133,7 @@ def redact_text(text: str, kind: FileType) -> str:
     return "".join(redact_lines(text.splitlines(keepends=True), kind))
 
 
-def without_private_keys(text: str) -> str:
+def redact_private_keys(text: str) -> str:
     """Each private key becomes its header and one word; also one whose end is not in sight.
 
     Before the text is cut into windows and lines: of a key's body no line alone looks like one.
@@ -169,7 +169,7 @@ def _spans_of_part(line: str, kind: FileType) -> list[tuple[int, int]]:
         spans += _entropy_spans(line)
         if longest >= LONG_RUN_CHARS:
             spans += _token_spans(line, LONG_TOKENS)
-    spans += named_spans(line, kind)
+    spans += find_keyword_secrets(line, kind)
     return spans
 
 

@@ -17,7 +17,7 @@ _MOST: Final = 0.8
 _TELLING_CHARS: Final = 4
 
 
-def without_repeats(
+def drop_duplicates(
     snippets: Sequence[Snippet], *, shown: Iterable[str], sent: Mapping[str, str]
 ) -> Iterator[Snippet]:
     """In the same order, without those whose text is among `shown`, and those of a file that was

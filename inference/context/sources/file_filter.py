@@ -51,7 +51,7 @@ _GENERATED_HINTS: Final = ("generated", "do not ")
 _BINARY_TEXT: Final = ("\0", "\ufffd\ufffd")  # the second: bytes that were no UTF-8
 
 
-def is_context(path: str, text: str) -> bool:
+def is_context_file(path: str, text: str) -> bool:
     """Whether a file of this path and text may stand in a prompt for another one."""
     return bool(text.strip()) and not (
         _is_excluded_path(path) or _is_too_long(text) or _is_binary(text) or _is_generated(text)

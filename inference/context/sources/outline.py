@@ -17,7 +17,7 @@ from typing import Final
 from tree_sitter import Node, Query, QueryCursor
 
 from caret.foundation.parsing.grammars import Grammar, grammar_of, load
-from caret.foundation.parsing.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 MAX_OUTLINE_TOKENS: Final = 300
 # What is parsed of a file: its head holds more signatures than the tokens above take.
@@ -177,13 +177,13 @@ QUERIES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Definition:
+class _CodeDefinition:
     text: str
     start: int  # bytes, of the line on which it begins
     end: int  # of its text, or of what is local to it: what begins before is no definition of ours
 
 
-def outline(path: str, text: str, allowance: Allowance) -> str:
+def outline(path: str, text: str, allowance: ParseBudget) -> str:
     """The signatures in the order of the file; "" when there is no grammar or hardly any, or it
     was not parsed."""
     grammar = grammar_of("", path)
@@ -191,7 +191,7 @@ def outline(path: str, text: str, allowance: Allowance) -> str:
         return ""
     try:
         definitions = _definitions(grammar, head_of(text).encode("utf-8", "replace"), allowance)
-    except Unparsed:
+    except ParseAbandoned:
         return ""
     signatures = [definition.text for definition in _apart(definitions)]
     return "\n".join([*signatures, ""]) if len(signatures) >= _MIN_SIGNATURES else ""
@@ -204,11 +204,11 @@ def head_of(text: str) -> str:
     return text[: text.rfind("\n", 0, MAX_PARSED_CHARS) + 1 or MAX_PARSED_CHARS]
 
 
-def _definitions(grammar: Grammar, source: bytes, allowance: Allowance) -> list[_Definition]:
+def _definitions(grammar: Grammar, source: bytes, allowance: ParseBudget) -> list[_CodeDefinition]:
     """Raises Unparsed."""
     root = parse(grammar, source, allowance).root_node
     if root.has_error and root.descendant_count > _MAX_BROKEN_NODES:
-        raise Unparsed
+        raise ParseAbandoned
     with allowance.spend():
         return [
             _definition(node, captures.get("body"), source)
@@ -217,7 +217,7 @@ def _definitions(grammar: Grammar, source: bytes, allowance: Allowance) -> list[
         ]
 
 
-def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _Definition:
+def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _CodeDefinition:
     """With its line's indentation and what leads to it there, such as `export` or `async`."""
     start = source.rfind(b"\n", 0, node.start_byte) + 1
     end = _end_before(bodies[0]) if bodies else node.end_byte
@@ -225,7 +225,7 @@ def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _Defini
         end = source.find(b"\n", node.start_byte)
     is_function = any(word in node.type for word in _FUNCTION_WORDS)
     text = source[start:end].decode("utf-8", "replace").rstrip()
-    return _Definition(
+    return _CodeDefinition(
         text=text[:_MAX_SIGNATURE_CHARS],
         start=start,
         end=bodies[0].end_byte if bodies and is_function else end,
@@ -240,7 +240,7 @@ def _end_before(body: Node) -> int:
     return before.end_byte if before is not None else body.start_byte
 
 
-def _apart(definitions: Iterable[_Definition]) -> Iterator[_Definition]:
+def _apart(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
     """In order, without those that another one holds already."""
     shown = -1
     for definition in sorted(definitions, key=lambda each: (each.start, -each.end)):

@@ -11,14 +11,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from inference.completion.incoming_request import DraftFile
+from inference.completion.incoming_request import ContextFile
 from inference.context.sources.outline import head_of
-from inference.context.tokenization.text_window import last_settled_lines
+from inference.context.tokenization.text_window import last_stable_lines
 
 WINDOW_LINES: Final = 60
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")  # parts of identifiers, too: load_file is two words
 
-Score = Callable[[DraftFile, str], float]  # of a file, beside the lines near the cursor
+Score = Callable[[ContextFile, str], float]  # of a file, beside the lines near the cursor
 
 
 class Ranking(StrEnum):
@@ -27,18 +27,18 @@ class Ranking(StrEnum):
 
 
 def rank(
-    files: Sequence[DraftFile], ranking: Ranking, prefix: str, score: Score
-) -> Sequence[DraftFile]:
+    files: Sequence[ContextFile], ranking: Ranking, prefix: str, score: Score
+) -> Sequence[ContextFile]:
     """Best first."""
     if ranking is Ranking.RECENCY or len(files) < 2:
         return files
     # Of settled lines: the order must not change while one is typed, for the prefix cache's sake.
-    near = last_settled_lines(prefix, num_lines=WINDOW_LINES)
+    near = last_stable_lines(prefix, num_lines=WINDOW_LINES)
     scores = {id(file): score(file, near) for file in files}
     return sorted(files, key=lambda file: -scores[id(file)])
 
 
-def similarity(file: DraftFile, near: str) -> float:
+def similarity(file: ContextFile, near: str) -> float:
     """0 to 1."""
     wanted = words(near)
     return max((_jaccard(wanted, words(window)) for window in _windows(file.text)), default=0.0)

@@ -2,17 +2,17 @@
 
 from typing import Protocol
 
-from inference.completion.request import Admitted
+from inference.completion.request import AdmittedRequest
 from inference.completion.snippet import Snippet
 
 
-class Snippets(Protocol):
-    def of(self, admitted: Admitted) -> tuple[Snippet, ...]:
+class SnippetSource(Protocol):
+    def of(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         """In descending order of score. May start looking in the background, for later requests."""
 
 
-class NoSnippets:
+class NullSnippetSource:
     """Where retrieval is not installed."""
 
-    def of(self, _admitted: Admitted) -> tuple[Snippet, ...]:
+    def of(self, _admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         return ()

@@ -34,7 +34,7 @@ _SPLIT: Final = {"type": "Split", "behavior": "Isolated", "invert": False}
 _PLAIN_MERGES: Final = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
 
 
-def byte_pair_encoder(tokenizer: Tokenizer) -> Encode | None:
+def make_bpe_encoder(tokenizer: Tokenizer) -> Encode | None:
     """Encodes as `tokenizer` does texts without added tokens; None when that cannot be shown.
 
     Takes 3 us for each token of the vocabulary.

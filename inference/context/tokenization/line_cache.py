@@ -1,6 +1,6 @@
 """Token ids of lines seen a short while ago, so that a keystroke tokenises one line and not all.
 
-Under BriefMemory's rules. A line that is not being typed has lost its secrets before it is
+Under TtlCache's rules. A line that is not being typed has lost its secrets before it is
 tokenised, so that they are looked for once a line as well.
 """
 
@@ -11,8 +11,8 @@ from detect_secrets.util.filetype import FileType
 
 from caret.foundation.clock import Clock
 from inference.context.redaction.redact import redact_lines
-from inference.context.tokenization.tokenizer import Tokens
-from inference.context.tokenization.ttl_cache import BriefMemory, Holder, digest
+from inference.context.tokenization.tokenizer import Tokenizer
+from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, digest
 
 # Of all lines together; about 40 bytes each.
 MAX_TOKENS: Final = 4_000_000
@@ -22,16 +22,16 @@ _LINE_TOKENS: Final = 4  # what a line takes besides its tokens, as if it were t
 class LineCache:
     """One event loop uses it."""
 
-    def __init__(self, tokens: Tokens, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(self, tokens: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
         self._tokens = tokens
-        self._memory = BriefMemory[list[int]](
+        self._memory = TtlCache[list[int]](
             clock, max_weight=max_tokens, weigh=lambda line: _LINE_TOKENS + len(line)
         )
 
     def forget_old(self) -> None:
         self._memory.forget_old()
 
-    def encode(self, lines: Sequence[str], holder: Holder, kind: FileType) -> list[list[int]]:
+    def encode(self, lines: Sequence[str], holder: PartitionKey, kind: FileType) -> list[list[int]]:
         """Each line's tokens, without its secrets; `lines` as Tokens.lines cuts them."""
         # As far as redaction goes: the same line has other secrets in another kind of file.
         person = kind.name[:16].encode()

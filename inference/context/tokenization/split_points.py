@@ -16,7 +16,7 @@ _END_CHARS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Seam:
+class SplitRule:
     split: Callable[[str], list[str]]  # the lines, which together are the text; at least one
     last_start: Callable[[str], int]  # where the last of them begins
     first_end: Callable[[str], int]  # where the first of them ends
@@ -83,5 +83,9 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
         size *= 16
 
 
-AFTER_BREAK: Final = Seam(_split_after_break, _last_start_after_break, _first_end_after_break)
-BEFORE_BREAK: Final = Seam(_split_before_break, _last_start_before_break, _first_end_before_break)
+AFTER_NEWLINE: Final = SplitRule(
+    _split_after_break, _last_start_after_break, _first_end_after_break
+)
+BEFORE_NEWLINE: Final = SplitRule(
+    _split_before_break, _last_start_before_break, _first_end_before_break
+)

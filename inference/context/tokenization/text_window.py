@@ -53,7 +53,7 @@ def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
     return next((place for place in range(end - 1, start, -1) if is_anchor(lines[place])), start)
 
 
-def last_settled_lines(text: str, *, num_lines: int) -> str:
+def last_stable_lines(text: str, *, num_lines: int) -> str:
     """So many lines and a few more, up to an anchor or the line before the last: what they are
     changes once in a while only, not with every keystroke or every line."""
     lines = text.splitlines()[:-1][-num_lines - ANCHOR_EVERY :]

@@ -12,7 +12,7 @@ from inference.context.tokenization.text_window import ANCHOR_EVERY, MAX_GIVEN_U
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PromptWindow:
     """The end of the text before the cursor."""
 
     token_ids: list[int]
@@ -22,7 +22,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TokenizedLines:
     """Whole lines, none of which is being typed."""
 
     token_ids: list[int]
@@ -46,22 +46,22 @@ class Passage:
         end = bisect_right(self.starts, room) - 1
         return [*typed, *self.token_ids[: self.starts[end] if end or typed else room]]
 
-    def slid(self, typed: list[int] | None, *, max_tokens: int) -> Window:
+    def slid(self, typed: list[int] | None, *, max_tokens: int) -> PromptWindow:
         """A window that ends with the line being typed, if there is one (None: a line was just
         finished), and begins wherever the room does."""
-        return Window(_end([*self.token_ids, *(typed or ())], max_tokens))
+        return PromptWindow(_end([*self.token_ids, *(typed or ())], max_tokens))
 
-    def anchored(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> Window:
+    def anchored(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> PromptWindow:
         """A window that begins with an anchor, or with the text (`is_whole`: this is all of it)."""
         num_typed = len(typed or ())
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_typed))
         if first > self.num_lines or (typed is None and first == self.num_lines):
             # Not even the last line fits.
-            return Window(_end(self._last_line if typed is None else typed, max_tokens))
+            return PromptWindow(_end(self._last_line if typed is None else typed, max_tokens))
         if first > 0 or not is_whole:
             first = self._first_anchor(first, num_typed)
         start, settled = self.starts[first], self.num_lines - (typed is None)
-        return Window(
+        return PromptWindow(
             [*self.token_ids[start:], *(typed or ())],
             typed_from=self.starts[self._typed_from(first, settled)] - start,
         )
@@ -82,9 +82,9 @@ class Passage:
         return max(least, self.anchors[place]) if place >= 0 else least
 
 
-def passage_of(lines: Sequence[str], encoded: Sequence[list[int]]) -> Passage:
+def join_lines(lines: Sequence[str], encoded: Sequence[list[int]]) -> TokenizedLines:
     """`encoded`: the tokens of each line."""
-    return Passage(
+    return TokenizedLines(
         token_ids=list(chain.from_iterable(encoded)),
         starts=[0, *accumulate(map(len, encoded))],
         anchors=[place for place, line in enumerate(lines) if is_anchor(line)],

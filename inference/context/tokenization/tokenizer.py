@@ -11,12 +11,12 @@ from tokenizers import Tokenizer
 
 from caret.foundation.environment import BadSetting
 from inference.context.prompt.model_families import ALL_MARKERS
-from inference.context.tokenization.bpe import byte_pair_encoder
-from inference.context.tokenization.split_points import AFTER_BREAK, BEFORE_BREAK, Seam
-from inference.context.tokenization.word_cache import freeze_word_cache
+from inference.context.tokenization.bpe import make_bpe_encoder
+from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
+from inference.context.tokenization.word_cache import prefill_word_cache
 
 # The first that changes nothing in the sample is taken.
-_SEAMS: Final = (AFTER_BREAK, BEFORE_BREAK)
+_SEAMS: Final = (AFTER_NEWLINE, BEFORE_NEWLINE)
 _LINES_SAMPLE: Final = (
     "import os\n\n\nclass A(B):\n    x = {'a': 1,\n         'b': 2}\n\n    def f(self, n=10):  \n"
     "\t\tif n == 3:\n\t\t\treturn [n,\n                    # ö, 漢字;\n            ]\r\n  \r\n"
@@ -31,7 +31,7 @@ _MARKER: Final = re.compile(r"<[^<>\s]+>")
 _MAX_WORD_CHARS: Final = 512
 
 
-class Tokens:
+class Tokenizer:
     """Text to token ids. Customers' text never becomes a special token; raw prompts may."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -42,8 +42,8 @@ class Tokens:
         for each in (self._with_markers, self._plain):
             each.no_truncation()
             each.no_padding()
-            freeze_word_cache(each)
-        self._merge = byte_pair_encoder(self._plain)  # None: the library's own way
+            prefill_word_cache(each)
+        self._merge = make_bpe_encoder(self._plain)  # None: the library's own way
         self._line_seam = self._find_line_seam()
         self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
@@ -125,7 +125,7 @@ class Tokens:
         """Like encode, but markers in the text are markers."""
         return _encode(self._with_markers, [text])[0]
 
-    def _find_line_seam(self) -> Seam | None:
+    def _find_line_seam(self) -> SplitRule | None:
         whole = self.encode(_LINES_SAMPLE)
         for seam in _SEAMS:
             parts = self.encode_each(seam.split(_LINES_SAMPLE))
@@ -163,12 +163,12 @@ def _whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def load_tokens(source: str) -> Tokens:
+def load_tokenizer(source: str) -> Tokenizer:
     """From a folder with tokenizer.json, or by a name on the hub. Raises BadSetting."""
     file = Path(source) / "tokenizer.json"
     try:
         if Path(source).is_dir():
-            return Tokens(Tokenizer.from_file(str(file)))
-        return Tokens(Tokenizer.from_pretrained(source))
+            return Tokenizer(Tokenizer.from_file(str(file)))
+        return Tokenizer(Tokenizer.from_pretrained(source))
     except Exception as error:  # the library raises bare Exception
         raise BadSetting(f"The tokenizer {source} cannot be loaded: {error}.") from error

@@ -23,29 +23,29 @@ from inference.completion.request import Principal
 LIFETIME_S: Final = 300.0
 MAX_SHARE: Final = 0.25  # of one holder
 
-Holder = NewType("Holder", bytes)
+PartitionKey = NewType("Holder", bytes)
 Digest = NewType("Digest", bytes)
 Value = TypeVar("Value")
 
 
-class Holders:
+class CachePartitions:
     """Names of holders, of this process only."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
 
-    def of(self, principal: Principal) -> Holder:
+    def of(self, principal: Principal) -> PartitionKey:
         name = principal.namespace.encode()
-        return Holder(hashlib.blake2b(name, key=self._secret, digest_size=32).digest())
+        return PartitionKey(hashlib.blake2b(name, key=self._secret, digest_size=32).digest())
 
 
-def digest(text: str, holder: Holder, kind: bytes = b"") -> Digest:
+def digest(text: str, holder: PartitionKey, kind: bytes = b"") -> Digest:
     """Of a text as `kind` of thing (up to 16 bytes): the same text is another thing elsewhere."""
     data = text.encode("utf-8", "surrogatepass")
     return Digest(hashlib.blake2b(data, key=holder, digest_size=16, person=kind).digest())
 
 
-class _Generations(Generic[Value]):
+class _CacheGenerations(Generic[Value]):
     """One holder's."""
 
     def __init__(self, now_s: float) -> None:
@@ -73,7 +73,7 @@ class _Generations(Generic[Value]):
             self.rotate(now_s)
 
 
-class BriefMemory(Generic[Value]):
+class TtlCache(Generic[Value]):
     """One event loop uses it."""
 
     def __init__(
@@ -84,13 +84,17 @@ class BriefMemory(Generic[Value]):
         self._max_weight = max_weight
         self._weigh = weigh
         self._weight = 0
-        self._of: dict[Holder, _Generations[Value]] = {}
+        self._of: dict[PartitionKey, _CacheGenerations[Value]] = {}
 
     def __len__(self) -> int:
         return sum(len(each.young) + len(each.old) for each in self._of.values())
 
     def all_of(
-        self, keys: Sequence[Digest], make: Callable[[list[int]], list[Value]], *, holder: Holder
+        self,
+        keys: Sequence[Digest],
+        make: Callable[[list[int]], list[Value]],
+        *,
+        holder: PartitionKey,
     ) -> list[Value]:
         """The keys' values in their order; `make` gets the places of those that are not known."""
         self._make_room(holder)
@@ -109,7 +113,7 @@ class BriefMemory(Generic[Value]):
             self._add(held, dict(zip(unknown, make(list(unknown.values())), strict=True)))
         return [held.young[key] for key in keys]
 
-    def one(self, key: Digest, make: Callable[[], Value], *, holder: Holder) -> Value:
+    def one(self, key: Digest, make: Callable[[], Value], *, holder: PartitionKey) -> Value:
         return self.all_of([key], lambda _: [make()], holder=holder)[0]
 
     def forget_old(self) -> None:
@@ -122,17 +126,17 @@ class BriefMemory(Generic[Value]):
             if not held.young and not held.old:
                 del self._of[holder]
 
-    def _add(self, held: _Generations[Value], values: dict[Digest, Value]) -> None:
+    def _add(self, held: _CacheGenerations[Value], values: dict[Digest, Value]) -> None:
         held.young.update(values)
         weight = sum(map(self._weigh, values.values()))
         held.young_weight += weight
         self._weight += weight
 
-    def _make_room(self, holder: Holder) -> None:
+    def _make_room(self, holder: PartitionKey) -> None:
         now_s = self._clock.monotonic_s()
         held = self._of.get(holder)
         if held is None:
-            held = self._of[holder] = _Generations(now_s)
+            held = self._of[holder] = _CacheGenerations(now_s)
         self._weight -= held.weight
         held.forget_old(now_s)
         # Half of the share, as there are two generations.

@@ -17,7 +17,7 @@ _FILLER_LETTERS: Final = 3
 _FILLER_STEM: Final = "qxjzvkwq"  # a word of the vocabulary may be found without the cache
 
 
-def freeze_word_cache(tokenizer: Tokenizer) -> None:
+def prefill_word_cache(tokenizer: Tokenizer) -> None:
     """Takes some 30 ms. Encodes one word at a time: the cache skips what comes to it at once."""
     model = tokenizer.model
     if not isinstance(model, models.BPE | models.Unigram):

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Final
 
 from caret.foundation.ids import TenantId
-from inference.errors import Busy
+from inference.errors import TooManyRequests
 
 MAX_TENANT_SHARE: Final = 0.25
 
 
-class Seats:
+class ConcurrencyLimiter:
     """Counts the completions under way. One event loop uses it, so it needs no lock."""
 
     def __init__(self, *, max_total: int, max_tenant_share: float = MAX_TENANT_SHARE) -> None:
@@ -31,9 +31,11 @@ class Seats:
     def one(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
         """Raises Busy: `too_many_requests`, `gateway_full`."""
         if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
-            raise Busy("too_many_requests", "Too many completions of this tenant are under way.")
+            raise TooManyRequests(
+                "too_many_requests", "Too many completions of this tenant are under way."
+            )
         if self._taken.total() >= self._max_total:
-            raise Busy("gateway_full", "The gateway is full.", http_status=503)
+            raise TooManyRequests("gateway_full", "The gateway is full.", http_status=503)
         self._taken[tenant_id] += 1
         try:
             yield

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
 from caret.foundation.ids import RequestId, TenantId
 from inference.completion.request import CompletionRequest
-from inference.completion.request_trace import Account
-from inference.errors import Dropped, EngineFailed
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped, EngineError
 from inference.gateway.load_shedding.adaptive_limit import CubicLimit
 from inference.gateway.load_shedding.fair_share import FairShares
-from inference.gateway.load_shedding.rolling_quantiles import RollingTimes
+from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
 _FLOOR_PER_REPLICA: Final = 2
 _LOOK_EVERY_S: Final = 0.002
@@ -39,7 +39,7 @@ _LONG_WAIT: Final = 0.4  # of the target
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class PoolLoadStats:
     """What a pool bears, for whoever shows or exports it."""
 
     num_under_way: int
@@ -53,10 +53,10 @@ class Pressure:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _AwaitingFirstToken:
     """A request under way whose first token has not been seen here yet."""
 
-    account: Account
+    account: RequestTrace
     mode: Mode
     target_s: float
     num_ahead: int
@@ -64,16 +64,16 @@ class _Waiting:
     is_overdue: bool = False
 
 
-class PoolLoad:
+class PoolLoadShedder:
     """One pool's. All times are monotonic seconds; who waits has waited since it was admitted: how
     long its client took to send it says nothing about the pool."""
 
     def __init__(self, *, num_replicas: int, targets_s: Mapping[Mode, float]) -> None:
         self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
-        self.times: Final = {mode: RollingTimes() for mode in Mode}
+        self.times: Final = {mode: RollingQuantiles() for mode in Mode}
         self._targets_s = targets_s
         self._shares = FairShares()
-        self._waiting: dict[RequestId, _Waiting] = {}
+        self._waiting: dict[RequestId, _AwaitingFirstToken] = {}
         self._looked_s = float("-inf")
         # How many first tokens came in each of the latest slots of time, by the slot's number.
         self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
@@ -83,7 +83,7 @@ class PoolLoad:
     def num_under_way(self) -> int:
         return self._shares.num_under_way
 
-    def has_room(self, request: CompletionRequest, account: Account, now_s: float) -> bool:
+    def has_room(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> bool:
         self._look(now_s)
         self.limit.forget(now_s)
         target_s = self._targets_s[request.mode]
@@ -96,9 +96,9 @@ class PoolLoad:
             return False
         return self._shares.has_room(_tenant_id(account), trigger, self.limit.value)
 
-    def enter(self, request: CompletionRequest, account: Account, now_s: float) -> None:
+    def enter(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> None:
         if not request.is_warm_up:  # of the lowest priority: it tells nothing of the others
-            self._waiting[account.arrival.request_id] = _Waiting(
+            self._waiting[account.arrival.request_id] = _AwaitingFirstToken(
                 account=account,
                 mode=request.mode,
                 target_s=self._targets_s[request.mode],
@@ -107,7 +107,7 @@ class PoolLoad:
             )
         self._shares.enter(_tenant_id(account))
 
-    def leave(self, account: Account, now_s: float, *, was_refused: bool) -> None:
+    def leave(self, account: RequestTrace, now_s: float, *, was_refused: bool) -> None:
         """`was_refused`: the engine's queue was full."""
         self._shares.leave(_tenant_id(account))
         waiting = self._waiting.get(account.arrival.request_id)
@@ -157,7 +157,7 @@ class PoolLoad:
         for waiting in tuple(self._waiting.values()):
             self._judge(waiting, now_s)
 
-    def _judge(self, waiting: _Waiting, now_s: float) -> None:
+    def _judge(self, waiting: _AwaitingFirstToken, now_s: float) -> None:
         account = waiting.account
         waited_s = _waited_s(waiting, now_s)
         if account.engine_first_s is not None:
@@ -169,14 +169,14 @@ class PoolLoad:
         if not waiting.is_overdue:
             self._hear(waiting, waited_s / waiting.target_s, now_s)
 
-    def _hear(self, waiting: _Waiting, ratio: float, now_s: float) -> None:
+    def _hear(self, waiting: _AwaitingFirstToken, ratio: float, now_s: float) -> None:
         waiting.is_overdue = ratio > 1.0
         self.limit.heard(
             ratio, num_ahead=waiting.num_ahead, admitted_s=waiting.admitted_s, now_s=now_s
         )
 
 
-class Load:
+class LoadShedder:
     """All pools'. One event loop uses it."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Load:
         self._targets_ms = targets_ms
         targets_s = {mode: target_ms / 1000 for mode, target_ms in targets_ms.items()}
         self._pools = {
-            name: PoolLoad(num_replicas=max(1, count), targets_s=targets_s)
+            name: PoolLoadShedder(num_replicas=max(1, count), targets_s=targets_s)
             for name, count in num_replicas.items()
         }
 
@@ -202,26 +202,26 @@ class Load:
         return tuple(self._pools)
 
     @contextmanager
-    def one(self, pool: str, request: CompletionRequest, account: Account) -> Iterator[None]:
+    def one(self, pool: str, request: CompletionRequest, account: RequestTrace) -> Iterator[None]:
         """Raises Dropped (shed) when the pool has no room for a request of this kind."""
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()
         if not load.has_room(request, account, now_s):
             self.num_shed[pool, request.mode, request.trigger] += 1
-            raise Dropped(Finish.SHED)
+            raise CompletionDropped(FinishReason.SHED)
         load.enter(request, account, now_s)
         was_refused = False
         try:
             yield
-        except EngineFailed as failed:
+        except EngineError as failed:
             was_refused = failed.code == "engine_busy"
             raise
         finally:
             load.leave(account, self._clock.monotonic_s(), was_refused=was_refused)
 
-    def pressure(self, pool: str, mode: Mode) -> Pressure:
+    def pressure(self, pool: str, mode: Mode) -> PoolLoadStats:
         load = self._pools[pool]
-        return Pressure(
+        return PoolLoadStats(
             num_under_way=load.num_under_way,
             limit=load.limit.value,
             first_token_p99_ms=load.p99_ms(mode, self._clock.monotonic_s()),
@@ -229,11 +229,11 @@ class Load:
         )
 
 
-def _tenant_id(account: Account) -> TenantId | None:
+def _tenant_id(account: RequestTrace) -> TenantId | None:
     return None if account.principal is None else account.principal.snapshot.tenant_id
 
 
-def _waited_s(waiting: _Waiting, now_s: float) -> float:
+def _waited_s(waiting: _AwaitingFirstToken, now_s: float) -> float:
     """From its admission until its first token, or until now."""
     account = waiting.account
     until_s = now_s if account.engine_first_s is None else account.engine_first_s

@@ -14,7 +14,7 @@ SLOT_S: Final = 1.0
 NUM_SLOTS: Final = 10
 
 
-class RollingTimes:
+class RollingQuantiles:
     """Of the last NUM_SLOTS seconds, the current one included."""
 
     def __init__(self) -> None:

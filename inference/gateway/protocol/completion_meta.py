@@ -2,13 +2,13 @@
 
 import msgspec
 
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.completion.segment import Segment
-from inference.gateway.protocol.frames import Explanation, Meta, SegmentFrame
+from inference.gateway.protocol.frames import CompletionMeta, PromptExplanation, SegmentFrame
 
 
-def meta_of(account: Account, *, is_explained: bool) -> Meta:
-    return Meta(
+def build_meta(account: RequestTrace, *, is_explained: bool) -> CompletionMeta:
+    return CompletionMeta(
         request_id=account.arrival.request_id,
         first_token_ms=account.first_token_ms,
         total_ms=account.total_ms,
@@ -26,10 +26,10 @@ def meta_of(account: Account, *, is_explained: bool) -> Meta:
     )
 
 
-def _explanation(account: Account) -> Explanation:
+def _explanation(account: RequestTrace) -> PromptExplanation:
     sent = 0 if account.request is None else len(account.request.files)
     allowed = sent if account.admitted is None else len(account.admitted.request.files)
-    return Explanation(
+    return PromptExplanation(
         segments=_segments(account.segments, account.cached_tokens),
         files_sent=sent,
         files_excluded=sent - allowed,

@@ -11,19 +11,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, TypedRecord, UsageRecord
+from caret.contracts.usage import (
+    FinishReason,
+    OutcomeEvent,
+    OutcomeRecord,
+    TypingRecord,
+    UsageRecord,
+)
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId, new_request_id
-from inference.completion.incoming_request import Arrival, Draft, DraftFile
+from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import Client
-from inference.completion.suggestion_edit import Edit
-from inference.errors import Busy, CompletionError
-from inference.gateway.protocol.completion_meta import meta_of
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ResponseWriter
+from inference.completion.suggestion_edit import SuggestionEdit
+from inference.errors import CompletionError, TooManyRequests
+from inference.gateway.protocol.completion_meta import build_meta
 from inference.gateway.protocol.frames import (
     NAMELESS,
-    BadFrame,
     CancelFrame,
     ClientFrame,
     CompleteFrame,
@@ -31,16 +36,21 @@ from inference.gateway.protocol.frames import (
     DoneFrame,
     ErrorFrame,
     FileFrame,
-    OpenFrame,
+    FileOpenedFrame,
+    InvalidFrame,
     OutcomeFrame,
-    PolicyFrame,
+    PolicyQueryFrame,
     ServerFrame,
-    TypedFrame,
+    TypingFrame,
     decode_frame,
 )
-from inference.gateway.protocol.outcome_reports import Suggestion, Told, count
-from inference.gateway.protocol.policy_answer import policy_answer
-from inference.gateway.protocol.state_machine import Event, State, advance
+from inference.gateway.protocol.outcome_reports import (
+    OutcomeReport,
+    SuggestionRecord,
+    count_outcome,
+)
+from inference.gateway.protocol.policy_answer import answer_policy_query
+from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
 from inference.gateway.protocol.typing_reports import TypingPace
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from inference.gateway.supersession.registry import is_superseding
@@ -56,20 +66,22 @@ Send = Callable[[ServerFrame], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class ConnectionBackend:
     """What a connection asks for on behalf of its client."""
 
-    serve: Callable[[Arrival, Client], Awaitable[None]]  # the pipeline
+    serve: Callable[[IncomingRequest, ResponseWriter], Awaitable[None]]  # the pipeline
     keep: Callable[[UsageRecord], None]  # the journal
-    warm: Callable[[TenantId, Arrival], None]  # a file that was opened, in the background
-    edited: Callable[[Edit], None]  # to be kept, or not: consent is looked at there
+    warm: Callable[[TenantId, IncomingRequest], None]  # a file that was opened, in the background
+    edited: Callable[[SuggestionEdit], None]  # to be kept, or not: consent is looked at there
     present: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
-    belated: Callable[[Principal, str, Told], None]  # of a request that may not be the client's
+    belated: Callable[
+        [Principal, str, OutcomeReport], None
+    ]  # of a request that may not be the client's
     clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class StreamCaller:
     """Who opened the connection, and with which key; each completion presents it anew."""
 
     principal: Principal
@@ -79,14 +91,14 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Purpose:
+class SupersessionKey:
     """What a completion is for, as far as it decides who supersedes whom (see `newest`)."""
 
     path: str
     is_chat: bool
     is_prefetch: bool
 
-    def supersedes(self, older: "Purpose") -> bool:
+    def supersedes(self, older: "SupersessionKey") -> bool:
         is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
         return is_same and is_superseding(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
@@ -94,67 +106,67 @@ class Purpose:
 
 
 _ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
-_NO_PURPOSE: Final = Purpose(path="", is_chat=False, is_prefetch=False)
+_NO_PURPOSE: Final = SupersessionKey(path="", is_chat=False, is_prefetch=False)
 
 
 @dataclass(slots=True)
-class Exchange:
+class StreamedCompletion:
     """One completion of this connection; the Client of its pipeline."""
 
     id: str
-    purpose: Purpose
-    suggestion: Suggestion
+    purpose: SupersessionKey
+    suggestion: SuggestionRecord
     send: Send
     is_explained: bool = False  # whether its client wants to know what the prompt was made of
-    state: State = State.UNKNOWN
+    state: CompletionState = CompletionState.UNKNOWN
     task: asyncio.Task[None] | None = None
     cancelled_s: float | None = None  # monotonic; None: nobody has cancelled it
 
-    def advance(self, event: Event) -> None:
+    def advance(self, event: CompletionEvent) -> None:
         self.state = advance(self.state, event)
 
-    def cancel(self, finish: Finish, *, at_s: float) -> None:
+    def cancel(self, finish: FinishReason, *, at_s: float) -> None:
         """Ends it now; the client is told with `finish`."""
         was, self.cancelled_s = self.state, at_s
-        self.advance(Event.CANCEL)
+        self.advance(CompletionEvent.CANCEL)
         if was is not self.state and self.task is not None:
             self.task.cancel(finish.value)
 
     async def delta(self, text: str) -> None:
-        self.advance(Event.DELTA)
+        self.advance(CompletionEvent.DELTA)
         await self.send(DeltaFrame(id=self.id, text=text))
         self.suggestion.grow(text)
 
-    async def done(self, account: Account) -> None:
-        self.advance(Event.DONE)
+    async def done(self, account: RequestTrace) -> None:
+        self.advance(CompletionEvent.DONE)
         account.cancelled_s = self.cancelled_s
-        finish = account.ending or Finish.STOP
-        meta = meta_of(account, is_explained=self.is_explained)
+        finish = account.ending or FinishReason.STOP
+        meta = build_meta(account, is_explained=self.is_explained)
         await self.send(DoneFrame(id=self.id, finish=finish, meta=meta))
 
-    async def error(self, error: CompletionError, account: Account) -> None:
-        self.advance(Event.ERROR)
+    async def error(self, error: CompletionError, account: RequestTrace) -> None:
+        self.advance(CompletionEvent.ERROR)
         await self.send(_error_frame(self.id, error))
 
 
 class Connection:
-    def __init__(self, backend: Backend, caller: Caller, send: Send) -> None:
+    def __init__(self, backend: ConnectionBackend, caller: StreamCaller, send: Send) -> None:
         self._backend = backend
         self._caller = caller
         self._send = send
-        self._under_way: dict[str, Exchange] = {}
-        self._ended: OrderedDict[str, Exchange] = OrderedDict()
-        self._accepted: OrderedDict[str, Exchange] = OrderedDict()
+        self._under_way: dict[str, StreamedCompletion] = {}
+        self._ended: OrderedDict[str, StreamedCompletion] = OrderedDict()
+        self._accepted: OrderedDict[str, StreamedCompletion] = OrderedDict()
         self._pace = TypingPace(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
         """None: a binary frame. What is wrong with a frame is answered by an error frame, and the
-        connection goes on. Raises ClientGone when the answer cannot be delivered."""
+        connection goes on. Raises ClientDisconnected when the answer cannot be delivered."""
         try:
             if text is None:
-                raise BadFrame("binary_frame", "Frames are JSON text.")
+                raise InvalidFrame("binary_frame", "Frames are JSON text.")
             frame = decode_frame(text)
-        except BadFrame as error:
+        except InvalidFrame as error:
             await self._refuse(error.id, error)
             return
         try:
@@ -181,14 +193,14 @@ class Connection:
                 await self._complete(frame)
             case CancelFrame():
                 self._cancel(frame)
-            case OpenFrame():
+            case FileOpenedFrame():
                 self._open(frame)
             case OutcomeFrame():
                 self._outcome(frame)
-            case TypedFrame():
+            case TypingFrame():
                 self._typed(frame)
-            case PolicyFrame():
-                await self._send(policy_answer(self._backend.present(), frame.repository))
+            case PolicyQueryFrame():
+                await self._send(answer_policy_query(self._backend.present(), frame.repository))
 
     async def _refuse(self, identifier: str, error: CompletionError) -> None:
         await self._send(_error_frame(identifier, error))
@@ -196,40 +208,44 @@ class Connection:
     async def _complete(self, frame: CompleteFrame) -> None:
         known = self._known(frame.id)
         if known is not None:
-            advance(known.state, Event.COMPLETE)  # raises: the id is taken
+            advance(known.state, CompletionEvent.COMPLETE)  # raises: the id is taken
         purpose = _purpose(frame)
         superseded = self._superseded_by(purpose)
         self._check_room(num_leaving=len(superseded))
         for exchange in superseded:
-            exchange.cancel(Finish.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
+            exchange.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
         arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
-        suggestion = Suggestion(arrival.request_id)
-        exchange = Exchange(frame.id, purpose, suggestion, self._send, is_explained=frame.explain)
-        exchange.advance(Event.COMPLETE)
+        suggestion = SuggestionRecord(arrival.request_id)
+        exchange = StreamedCompletion(
+            frame.id, purpose, suggestion, self._send, is_explained=frame.explain
+        )
+        exchange.advance(CompletionEvent.COMPLETE)
         self._under_way[frame.id] = exchange
         exchange.task = asyncio.create_task(self._run(exchange, arrival))
         # Let it enter `record` before the next frame can cancel it: all that was asked counts.
         await asyncio.sleep(0)
 
-    def _known(self, identifier: str) -> Exchange | None:
+    def _known(self, identifier: str) -> StreamedCompletion | None:
         places = (self._under_way, self._ended, self._accepted)
         return next((place[identifier] for place in places if identifier in place), None)
 
-    def _superseded_by(self, purpose: Purpose) -> list[Exchange]:
+    def _superseded_by(self, purpose: SupersessionKey) -> list[StreamedCompletion]:
         """Newest wins: a request for the same file makes the ones before worthless."""
         return [running for running in self._running() if purpose.supersedes(running.purpose)]
 
-    def _running(self) -> list[Exchange]:
+    def _running(self) -> list[StreamedCompletion]:
         every = self._under_way.values()
-        return [exchange for exchange in every if exchange.state is not State.CANCELLING]
+        return [exchange for exchange in every if exchange.state is not CompletionState.CANCELLING]
 
     def _check_room(self, *, num_leaving: int) -> None:
         """What is being cancelled waits, for a moment, for a client that may read slowly."""
         num_running = len(self._running()) - num_leaving
         if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
-            raise Busy("too_many_requests", f"{MAX_UNDER_WAY} completions are under way here.")
+            raise TooManyRequests(
+                "too_many_requests", f"{MAX_UNDER_WAY} completions are under way here."
+            )
 
-    async def _run(self, exchange: Exchange, arrival: Arrival) -> None:
+    async def _run(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:
         try:
             await self._backend.serve(arrival, exchange)
         finally:
@@ -242,8 +258,10 @@ class Connection:
             if len(self._ended) > MAX_REMEMBERED:
                 self._ended.popitem(last=False)
 
-    def _arrival(self, draft: Draft, *, trace_parent: str | None = None) -> Arrival:
-        return Arrival(
+    def _arrival(
+        self, draft: UnvalidatedRequest, *, trace_parent: str | None = None
+    ) -> IncomingRequest:
+        return IncomingRequest(
             protocol="stream",
             key_text=self._caller.key_text,
             address=self._caller.address,
@@ -254,7 +272,7 @@ class Connection:
             editor=self._caller.editor,
         )
 
-    def _open(self, frame: OpenFrame) -> None:
+    def _open(self, frame: FileOpenedFrame) -> None:
         """Warmed when there is room for it; neither that nor what is wrong with it is told."""
         tenant_id = self._caller.principal.snapshot.tenant_id
         self._backend.warm(tenant_id, self._arrival(_opened(frame)))
@@ -262,18 +280,20 @@ class Connection:
     def _cancel(self, frame: CancelFrame) -> None:
         exchange = self._under_way.get(frame.id)
         if exchange is not None:
-            exchange.cancel(Finish.CANCELLED, at_s=self._backend.clock.monotonic_s())
+            exchange.cancel(FinishReason.CANCELLED, at_s=self._backend.clock.monotonic_s())
 
     def _outcome(self, frame: OutcomeFrame) -> None:
-        told = Told(frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share)
+        told = OutcomeReport(
+            frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share
+        )
         exchange = self._known(frame.id)
         known_id = exchange and exchange.suggestion.request_id
         if frame.request_id and frame.request_id != known_id:
             self._backend.belated(self._backend.present(), frame.request_id, told)
             return
-        advance(exchange.state if exchange else State.UNKNOWN, Event.OUTCOME)
+        advance(exchange.state if exchange else CompletionState.UNKNOWN, CompletionEvent.OUTCOME)
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
-        counted = count(exchange.suggestion, told)
+        counted = count_outcome(exchange.suggestion, told)
         if frame.event in _ACCEPTED and frame.id in self._ended:
             self._accepted[frame.id] = self._ended.pop(frame.id)
             if len(self._accepted) > MAX_ACCEPTED:
@@ -295,12 +315,14 @@ class Connection:
         )
         if frame.text:
             request_id = exchange.suggestion.request_id
-            self._backend.edited(Edit(request_id, frame.event, frame.after_ms, frame.text))
+            self._backend.edited(
+                SuggestionEdit(request_id, frame.event, frame.after_ms, frame.text)
+            )
 
-    def _typed(self, frame: TypedFrame) -> None:
+    def _typed(self, frame: TypingFrame) -> None:
         for language, chars in self._pace.take(frame.chars).items():
             self._backend.keep(
-                TypedRecord(
+                TypingRecord(
                     typed_id=new_request_id(),
                     tenant_id=self._caller.principal.snapshot.tenant_id,
                     user_id=self._caller.principal.credential.user_id,
@@ -316,8 +338,8 @@ def _id_of(frame: ClientFrame) -> str:
     return "" if isinstance(frame, NAMELESS) else frame.id
 
 
-def _purpose(frame: CompleteFrame) -> Purpose:
-    return Purpose(
+def _purpose(frame: CompleteFrame) -> SupersessionKey:
+    return SupersessionKey(
         # One that is longer is refused by `receive`, and is not worth keeping until then.
         path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
         is_chat=frame.mode == Mode.CHAT,
@@ -334,8 +356,8 @@ def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
     )
 
 
-def _draft(frame: CompleteFrame) -> Draft:
-    return Draft(
+def _draft(frame: CompleteFrame) -> UnvalidatedRequest:
+    return UnvalidatedRequest(
         mode=frame.mode,
         prefix=frame.prefix,
         suffix=frame.suffix,
@@ -348,11 +370,11 @@ def _draft(frame: CompleteFrame) -> Draft:
     )
 
 
-def _opened(frame: OpenFrame) -> Draft:
+def _opened(frame: FileOpenedFrame) -> UnvalidatedRequest:
     """As if somebody typed in the middle of it: what comes before the text in a prompt depends on
     how long the text is, hardly on where in it the cursor stands."""
     middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
-    return Draft(
+    return UnvalidatedRequest(
         mode="inline",
         prefix=frame.text[:middle],
         suffix=frame.text[middle:],
@@ -365,7 +387,7 @@ def _opened(frame: OpenFrame) -> Draft:
     )
 
 
-def _files(frames: list[FileFrame]) -> tuple[DraftFile, ...]:
+def _files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
     """One more than there may be: `receive` says that they are too many."""
     taken = frames[: MAX_FILES + 1]
-    return tuple(DraftFile(file.path, file.text, file.edited_at) for file in taken)
+    return tuple(ContextFile(file.path, file.text, file.edited_at) for file in taken)

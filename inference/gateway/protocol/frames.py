@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.usage import Finish, OutcomeEvent
+from caret.contracts.usage import FinishReason, OutcomeEvent
 from inference.completion.segment import SegmentKind
 from inference.errors import BadRequest
 from inference.gateway.bad_fields import name_bad_field
@@ -46,7 +46,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     explain: bool = False  # whether `meta` is to say what the prompt was made of
 
 
-class OpenFrame(msgspec.Struct, frozen=True, tag="open"):
+class FileOpenedFrame(msgspec.Struct, frozen=True, tag="open"):
     """A file was opened in the editor: nothing answers it."""
 
     path: str
@@ -71,19 +71,21 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     text: str | None = None  # what it has become; of no use unless its user lets it be kept
 
 
-class TypedFrame(msgspec.Struct, frozen=True, tag="typed"):
+class TypingFrame(msgspec.Struct, frozen=True, tag="typed"):
     """What was typed by hand since the last one: nothing answers it, save what is wrong with it."""
 
     chars: dict[str, int]  # by language
 
 
-class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
-    """What may be asked for a repository: answered by a PolicyAnswer."""
+class PolicyQueryFrame(msgspec.Struct, frozen=True, tag="policy"):
+    """What may be asked for a repository: answered by a PolicyFrame."""
 
     repository: str = ""
 
 
-ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame | OpenFrame | TypedFrame | PolicyFrame
+ClientFrame = (
+    CompleteFrame | CancelFrame | OutcomeFrame | FileOpenedFrame | TypingFrame | PolicyQueryFrame
+)
 
 
 class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
@@ -97,7 +99,7 @@ class SegmentFrame(msgspec.Struct, frozen=True):
     cached_tokens: int | None  # of these; None: the engine did not tell
 
 
-class Explanation(msgspec.Struct, frozen=True):
+class PromptExplanation(msgspec.Struct, frozen=True):
     """What the prompt was made of: counts, never text."""
 
     segments: list[SegmentFrame]  # in the order of the prompt; empty: none was assembled
@@ -107,7 +109,7 @@ class Explanation(msgspec.Struct, frozen=True):
     snippets_in_prompt: int
 
 
-class Meta(msgspec.Struct, frozen=True):
+class CompletionMeta(msgspec.Struct, frozen=True):
     """The completion's own numbers. Times are milliseconds since the request was received, except
     engine_ms; None: not reached, or not told by the engine."""
 
@@ -124,13 +126,15 @@ class Meta(msgspec.Struct, frozen=True):
     pool: str
     replica: str
     cut_reason: str  # why the filter ended or withheld it; "": it did not
-    explanation: Explanation | msgspec.UnsetType = msgspec.UNSET  # left out: it was not asked for
+    explanation: PromptExplanation | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # left out: it was not asked for
 
 
 class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
     id: str
-    finish: Finish
-    meta: Meta
+    finish: FinishReason
+    meta: CompletionMeta
 
 
 class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
@@ -140,7 +144,7 @@ class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
     retry_after_s: float | None = None  # left out where waiting would not help
 
 
-class PolicyAnswer(msgspec.Struct, frozen=True, tag="policy"):
+class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
     """As the policy is now: a client that knows it spares requests that would be refused."""
 
     repository: str
@@ -148,7 +152,7 @@ class PolicyAnswer(msgspec.Struct, frozen=True, tag="policy"):
     modes: list[str]  # that its key may ask for
 
 
-ServerFrame = DeltaFrame | DoneFrame | ErrorFrame | PolicyAnswer
+ServerFrame = DeltaFrame | DoneFrame | ErrorFrame | PolicyFrame
 
 
 class _AnyFrame(msgspec.Struct):
@@ -159,14 +163,14 @@ class _AnyFrame(msgspec.Struct):
 
 
 _TYPES: Final = ("complete", "cancel", "outcome", "open", "typed", "policy")
-NAMELESS: Final = (OpenFrame, TypedFrame, PolicyFrame)  # they have no id
+NAMELESS: Final = (FileOpenedFrame, TypingFrame, PolicyQueryFrame)  # they have no id
 _decode = msgspec.json.Decoder(ClientFrame).decode
 _decode_any = msgspec.json.Decoder(_AnyFrame).decode
 _encode = msgspec.json.Encoder().encode
 MAX_ID_CHARS: Final = 64
 
 
-class BadFrame(BadRequest):
+class InvalidFrame(BadRequest):
     """A frame that is not understood; `id` is that of the frame where it could be read."""
 
     def __init__(self, code: str, message: str, *, id: str = "") -> None:
@@ -175,19 +179,19 @@ class BadFrame(BadRequest):
 
 
 def decode_frame(text: str) -> ClientFrame:
-    """Raises BadFrame: `too_large`, `bad_json`, `unknown_type`, `bad_field`."""
+    """Raises InvalidFrame: `too_large`, `bad_json`, `unknown_type`, `bad_field`."""
     if len(text) > MAX_FRAME_CHARS:
-        raise BadFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")
+        raise InvalidFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")
     try:
         frame: ClientFrame = _decode(text)
     except msgspec.ValidationError as error:
         raise _explain(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
-        raise BadFrame("bad_json", "The frame is not a JSON object.") from None
+        raise InvalidFrame("bad_json", "The frame is not a JSON object.") from None
     is_named = isinstance(frame, OutcomeFrame) and frame.request_id != ""
     min_chars = 0 if is_named else 1
     if not isinstance(frame, NAMELESS) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
-        raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
+        raise InvalidFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 
 
@@ -195,15 +199,15 @@ def encode_frame(frame: ServerFrame) -> str:
     return _encode(frame).decode()
 
 
-def _explain(text: str, error: msgspec.ValidationError) -> BadFrame:
+def _explain(text: str, error: msgspec.ValidationError) -> InvalidFrame:
     """Names the field, never the value: it may be code."""
     try:
         seen = _decode_any(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return BadFrame("bad_field", "The frame is not an object with a text `type` and `id`.")
+        return InvalidFrame("bad_field", "The frame is not an object with a text `type` and `id`.")
     identifier = seen.id if len(seen.id) <= MAX_ID_CHARS else ""
     if seen.type not in _TYPES:
         message = f"type must be one of {', '.join(_TYPES)}."
-        return BadFrame("unknown_type", message, id=identifier)
+        return InvalidFrame("unknown_type", message, id=identifier)
     message = f"{name_bad_field(error)} is missing or malformed."
-    return BadFrame("bad_field", message, id=identifier)
+    return InvalidFrame("bad_field", message, id=identifier)

@@ -13,13 +13,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from caret.contracts.usage import BelatedRecord, UsageRecord
+from caret.contracts.usage import LateOutcomeRecord, UsageRecord
 from caret.foundation.clock import Clock
 from caret.foundation.ids import RequestId, new_request_id
 from inference.completion.request import Principal
-from inference.errors import Busy
-from inference.gateway.protocol.frames import BadFrame
-from inference.gateway.protocol.outcome_reports import Told, check
+from inference.errors import TooManyRequests
+from inference.gateway.protocol.frames import InvalidFrame
+from inference.gateway.protocol.outcome_reports import OutcomeReport, validate_report
 from inference.gateway.rate_limits.gcra import Gcra
 
 MAX_AGE_MS: Final = 24 * 3_600_000  # a night's sleep, and then half an hour
@@ -35,27 +35,27 @@ _MAX_HOLDERS: Final = 4_096  # about 200 bytes each
 _TIMED_VERSION: Final = 7
 
 
-class Belated:
+class LateOutcomeRecorder:
     """One event loop uses it."""
 
     def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
         """`keep`: the journal's."""
         self._clock = clock
         self._keep = keep
-        self._of_owners = _Paces(clock, at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
-        self._of_tenants = _Paces(
+        self._of_owners = _RateLimiters(clock, at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
+        self._of_tenants = _RateLimiters(
             clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
         )
 
-    def tell(self, principal: Principal, request_id: str, told: Told) -> None:
-        """Raises BadFrame: `bad_field`, `unknown_id`; and Busy."""
-        span_s = check(told)
+    def tell(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
+        """Raises InvalidFrame: `bad_field`, `unknown_id`; and Busy."""
+        span_s = validate_report(told)
         now_ms = self._clock.now_ms()
         known = _checked(request_id, now_ms)
         self._of_owners.spend(principal.owner)
         self._of_tenants.spend(principal.snapshot.tenant_id)
         self._keep(
-            BelatedRecord(
+            LateOutcomeRecord(
                 outcome_id=new_request_id(),
                 request_id=known,
                 tenant_id=principal.snapshot.tenant_id,
@@ -72,7 +72,7 @@ class Belated:
         )
 
 
-class _Paces:
+class _RateLimiters:
     """By holder; who was not heard of for long begins anew."""
 
     def __init__(self, clock: Clock, *, at_once: int, interval_s: float) -> None:
@@ -90,7 +90,7 @@ class _Paces:
             self._of.popitem(last=False)
         wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
         if wait_s:
-            raise Busy("too_many_requests", "Tell it less often.", retry_after_s=wait_s)
+            raise TooManyRequests("too_many_requests", "Tell it less often.", retry_after_s=wait_s)
         pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
@@ -101,8 +101,8 @@ def _checked(text: str, now_ms: int) -> RequestId:
     except ValueError:
         request_id = None
     if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
-        raise BadFrame("bad_field", "request_id must be as `meta` has told it.")
+        raise InvalidFrame("bad_field", "request_id must be as `meta` has told it.")
     age_ms = now_ms - (request_id.int >> 80)
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
-        raise BadFrame("unknown_id", "What became of it is told within a day.")
+        raise InvalidFrame("unknown_id", "What became of it is told within a day.")
     return RequestId(text)

@@ -13,7 +13,7 @@ from typing import Final
 
 from caret.contracts.usage import MAX_PARTS, SPANS_S, OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.gateway.protocol.frames import BadFrame
+from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_NUMBER: Final = 2**31 - 1
 # A client's timer may be a little early; what it tells later belongs to the last moment before it.
@@ -21,7 +21,7 @@ _MIN_SHARE_OF_SPAN: Final = 0.9
 
 
 @dataclass(slots=True)
-class Suggestion:
+class SuggestionRecord:
     """Numbers only: never what was suggested."""
 
     request_id: RequestId
@@ -36,7 +36,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class OutcomeReport:
     """As the client says it."""
 
     event: OutcomeEvent
@@ -47,22 +47,22 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class OutcomeCounts:
     chars: int
     lines: int
     span_s: int | None
     edit_share: float | None
 
 
-def count(suggestion: Suggestion, told: Told) -> Counted:
-    """Marks it as told. Raises BadFrame: `bad_field`, `duplicate_outcome`."""
-    span_s = check(told)
+def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeCounts:
+    """Marks it as told. Raises InvalidFrame: `bad_field`, `duplicate_outcome`."""
+    span_s = validate_report(told)
     key = (told.event, span_s)
     most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
     if suggestion.told[key] >= most:
-        raise BadFrame("duplicate_outcome", "This was reported before.")
+        raise InvalidFrame("duplicate_outcome", "This was reported before.")
     suggestion.told[key] += 1
-    return Counted(
+    return OutcomeCounts(
         chars=_at_most(suggestion.num_chars, told.chars),
         lines=_at_most(suggestion.num_lines, told.lines),
         span_s=span_s,
@@ -70,25 +70,27 @@ def count(suggestion: Suggestion, told: Told) -> Counted:
     )
 
 
-def check(told: Told) -> int | None:
-    """Of persisted, which of SPANS_S had gone by. Raises BadFrame: `bad_field`."""
+def validate_report(told: OutcomeReport) -> int | None:
+    """Of persisted, which of SPANS_S had gone by. Raises InvalidFrame: `bad_field`."""
     for name, value in (("chars", told.chars), ("lines", told.lines), ("after_ms", told.after_ms)):
         if value is not None and not 0 <= value <= MAX_NUMBER:
-            raise BadFrame("bad_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}.")
+            raise InvalidFrame(
+                "bad_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}."
+            )
     if (told.event is OutcomeEvent.PERSISTED) != (told.edit_share is not None):
-        raise BadFrame("bad_field", "edit_share belongs to persisted, and to nothing else.")
+        raise InvalidFrame("bad_field", "edit_share belongs to persisted, and to nothing else.")
     if told.edit_share is not None and not 0 <= told.edit_share <= 1:
-        raise BadFrame("bad_field", "edit_share must be a share from 0 to 1.")
+        raise InvalidFrame("bad_field", "edit_share must be a share from 0 to 1.")
     return _span_s(told)
 
 
-def _span_s(told: Told) -> int | None:
+def _span_s(told: OutcomeReport) -> int | None:
     if told.event is not OutcomeEvent.PERSISTED:
         return None
     passed = [span for span in SPANS_S if told.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN]
     if not passed:
         message = f"after_ms of persisted is at least {SPANS_S[0]} s, since it was accepted."
-        raise BadFrame("bad_field", message)
+        raise InvalidFrame("bad_field", message)
     return passed[-1]
 
 

@@ -3,21 +3,21 @@
 from caret.contracts.content_exclusion import exclusion_names
 from caret.contracts.policy import Mode
 from inference.completion.request import Principal
-from inference.gateway.protocol.frames import BadFrame, PolicyAnswer
+from inference.gateway.protocol.frames import InvalidFrame, PolicyFrame
 from inference.gateway.receive import MAX_NAME_CHARS
 
 
-def policy_answer(principal: Principal, repository: str) -> PolicyAnswer:
-    """Of other repositories' globs it says nothing. Raises BadFrame: `too_large`."""
+def answer_policy_query(principal: Principal, repository: str) -> PolicyFrame:
+    """Of other repositories' globs it says nothing. Raises InvalidFrame: `too_large`."""
     if len(repository) > MAX_NAME_CHARS:
-        raise BadFrame("too_large", f"repository may have {MAX_NAME_CHARS} characters.")
+        raise InvalidFrame("too_large", f"repository may have {MAX_NAME_CHARS} characters.")
     policy = principal.snapshot.policy
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
     globs = (glob for name in names for glob in exclusion[name])
     of_key = principal.credential.modes
     modes = policy.features if of_key is None else policy.features & of_key
-    return PolicyAnswer(
+    return PolicyFrame(
         repository=repository,
         excluded=list(dict.fromkeys(globs)),
         modes=[mode for mode in Mode if mode in modes],

@@ -17,36 +17,41 @@ from caret.contracts.usage import OutcomeEvent, OutcomeRecord, UsageRecord
 from caret.foundation.clock import Clock
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from inference.completion.request import Principal
-from inference.gateway.protocol.frames import BadFrame
-from inference.gateway.protocol.outcome_reports import MAX_NUMBER, Suggestion, Told, count
+from inference.gateway.protocol.frames import InvalidFrame
+from inference.gateway.protocol.outcome_reports import (
+    MAX_NUMBER,
+    OutcomeReport,
+    SuggestionRecord,
+    count_outcome,
+)
 
 MAX_REMEMBERED: Final = 2_048  # of a tenant; about 400 bytes each
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembered:
+class _RecentSuggestion:
     owner: str
-    suggestion: Suggestion
+    suggestion: SuggestionRecord
     num_chars_of_line: int  # its first
 
 
-class Suggestions:
+class RecentSuggestions:
     """One event loop uses it."""
 
     def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
         """`keep`: the journal's."""
         self._clock = clock
         self._keep = keep
-        self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _Remembered]] = defaultdict(
-            OrderedDict
+        self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _RecentSuggestion]] = (
+            defaultdict(OrderedDict)
         )
 
     def remember(self, principal: Principal, request_id: RequestId, text: str) -> None:
-        suggestion = Suggestion(request_id)
+        suggestion = SuggestionRecord(request_id)
         suggestion.grow(text)
         suggestions = self._of_tenant[principal.snapshot.tenant_id]
         line = text.partition("\n")[0]
-        suggestions[request_id] = _Remembered(principal.owner, suggestion, len(line))
+        suggestions[request_id] = _RecentSuggestion(principal.owner, suggestion, len(line))
         if len(suggestions) > MAX_REMEMBERED:
             suggestions.popitem(last=False)
 
@@ -59,15 +64,15 @@ class Suggestions:
             return
         is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent: the first line
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
-        told = Told(
+        told = OutcomeReport(
             event,
             chars=found.num_chars_of_line if is_part else None,
             lines=1 if is_part else None,
             after_ms=after_ms,
         )
         try:
-            counted = count(found.suggestion, told)
-        except BadFrame:
+            counted = count_outcome(found.suggestion, told)
+        except InvalidFrame:
             return
         self._keep(
             OutcomeRecord(

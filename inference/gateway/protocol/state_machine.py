@@ -10,10 +10,10 @@ Rules:
 from enum import StrEnum
 from typing import Final
 
-from inference.gateway.protocol.frames import BadFrame
+from inference.gateway.protocol.frames import InvalidFrame
 
 
-class State(StrEnum):
+class CompletionState(StrEnum):
     UNKNOWN = "unknown"
     PENDING = "pending"  # received, nothing sent yet
     STREAMING = "streaming"
@@ -21,7 +21,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class Event(StrEnum):
+class CompletionEvent(StrEnum):
     COMPLETE = "complete"  # client
     CANCEL = "cancel"  # client, or a newer `complete` for the same path
     OUTCOME = "outcome"  # client
@@ -30,43 +30,56 @@ class Event(StrEnum):
     ERROR = "error"  # gateway
 
 
-TRANSITIONS: Final[dict[State, dict[Event, State]]] = {
-    State.UNKNOWN: {Event.COMPLETE: State.PENDING, Event.CANCEL: State.UNKNOWN},
-    State.PENDING: {
-        Event.DELTA: State.STREAMING,
-        Event.CANCEL: State.CANCELLING,
-        Event.DONE: State.ENDED,
-        Event.ERROR: State.ENDED,
+TRANSITIONS: Final[dict[CompletionState, dict[CompletionEvent, CompletionState]]] = {
+    CompletionState.UNKNOWN: {
+        CompletionEvent.COMPLETE: CompletionState.PENDING,
+        CompletionEvent.CANCEL: CompletionState.UNKNOWN,
     },
-    State.STREAMING: {
-        Event.DELTA: State.STREAMING,
-        Event.CANCEL: State.CANCELLING,
-        Event.DONE: State.ENDED,
-        Event.ERROR: State.ENDED,
+    CompletionState.PENDING: {
+        CompletionEvent.DELTA: CompletionState.STREAMING,
+        CompletionEvent.CANCEL: CompletionState.CANCELLING,
+        CompletionEvent.DONE: CompletionState.ENDED,
+        CompletionEvent.ERROR: CompletionState.ENDED,
     },
-    State.CANCELLING: {
-        Event.CANCEL: State.CANCELLING,
-        Event.DONE: State.ENDED,
-        Event.ERROR: State.ENDED,
+    CompletionState.STREAMING: {
+        CompletionEvent.DELTA: CompletionState.STREAMING,
+        CompletionEvent.CANCEL: CompletionState.CANCELLING,
+        CompletionEvent.DONE: CompletionState.ENDED,
+        CompletionEvent.ERROR: CompletionState.ENDED,
     },
-    State.ENDED: {Event.CANCEL: State.ENDED, Event.OUTCOME: State.ENDED},
+    CompletionState.CANCELLING: {
+        CompletionEvent.CANCEL: CompletionState.CANCELLING,
+        CompletionEvent.DONE: CompletionState.ENDED,
+        CompletionEvent.ERROR: CompletionState.ENDED,
+    },
+    CompletionState.ENDED: {
+        CompletionEvent.CANCEL: CompletionState.ENDED,
+        CompletionEvent.OUTCOME: CompletionState.ENDED,
+    },
 }
 
 _EXPLANATIONS: Final = {
-    Event.COMPLETE: ("duplicate_id", "This id was used before on this connection."),
-    Event.OUTCOME: ("unknown_id", "No completion with this id has ended on this connection."),
+    CompletionEvent.COMPLETE: ("duplicate_id", "This id was used before on this connection."),
+    CompletionEvent.OUTCOME: (
+        "unknown_id",
+        "No completion with this id has ended on this connection.",
+    ),
 }
 
 
-class ProtocolDefect(Exception):
+class ProtocolError(Exception):
     """The gateway itself was about to break the protocol."""
 
 
-def advance(state: State, event: Event) -> State:
-    """Raises BadFrame for what a client may not do, ProtocolDefect for what the gateway may not."""
+def advance(state: CompletionState, event: CompletionEvent) -> CompletionState:
+    """Return the state after the event.
+
+    Raises InvalidFrame for an event that the client may not cause, ProtocolError for one that the
+    gateway may not cause.
+    """
     following = TRANSITIONS[state].get(event)
     if following is not None:
         return following
     if event in _EXPLANATIONS:
-        raise BadFrame(*_EXPLANATIONS[event])
-    raise ProtocolDefect(f"{event} in state {state}")
+        raise InvalidFrame(*_EXPLANATIONS[event])
+    raise ProtocolError(f"{event} in state {state}")

@@ -29,7 +29,7 @@ _SIGNS: Final = (
 EDITORS: Final = frozenset(name for _, name in _SIGNS)
 
 
-def editor_of(*headers: str | None) -> str:
+def detect_editor(*headers: str | None) -> str:
     """Of the first header that names one; "" when none does."""
     for header in headers:
         text = (header or "")[:MAX_READ_CHARS].lower()

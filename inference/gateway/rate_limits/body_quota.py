@@ -9,7 +9,7 @@ from typing import Final
 
 from caret.foundation.ids import KeyId, TenantId
 from inference.completion.request import Principal
-from inference.errors import Busy
+from inference.errors import TooManyRequests
 
 _MB: Final = 1024 * 1024
 MAX_OF_KEY_BYTES: Final = 32 * _MB  # four of the largest bodies, hundreds of usual ones
@@ -18,7 +18,7 @@ MAX_TOTAL_BYTES: Final = 256 * _MB
 _Owner = tuple[TenantId, KeyId | None]  # None: all of the tenant's keys
 
 
-class Uploads:
+class BodyQuota:
     """One event loop uses it, so it needs no lock."""
 
     def __init__(self) -> None:
@@ -31,9 +31,11 @@ class Uploads:
         is_over_key = self._of[key] + num_bytes > MAX_OF_KEY_BYTES
         if is_over_key or self._of[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
             whose = "key" if is_over_key else "tenant"
-            raise Busy("too_many_requests", f"Too much of this {whose}'s bodies is on its way.")
+            raise TooManyRequests(
+                "too_many_requests", f"Too much of this {whose}'s bodies is on its way."
+            )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
-            raise Busy("gateway_full", "The gateway is full.", http_status=503)
+            raise TooManyRequests("gateway_full", "The gateway is full.", http_status=503)
         self._add(principal, num_bytes)
 
     def shrink(self, principal: Principal, num_bytes: int) -> None:

@@ -16,19 +16,19 @@ from caret.contracts.pricing import (
     KEEP_SPEND_S,
     HardBudget,
     TierPrices,
-    billed_tokens,
+    billable_tokens,
     cost_micros,
-    most_micros,
+    max_cost_micros,
     prices_at,
     spend_key,
 )
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
 from inference.completion.request import CompletionRequest, Principal
-from inference.completion.request_trace import Account
-from inference.errors import Busy, Dropped
-from inference.gateway.rate_limits.leased_bucket import Rule
-from inference.gateway.rate_limits.leases import Want
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped, TooManyRequests
+from inference.gateway.rate_limits.leased_bucket import BucketSpec
+from inference.gateway.rate_limits.leases import SpendRequest
 
 KIND: Final = "spend"
 # A hundredth of a budget is what a gateway holds beyond its requests' reservations, and what it
@@ -39,16 +39,16 @@ _PAYMENT_REQUIRED: Final = 402  # nothing that a client tries again by itself
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    wants: Sequence[Want]
+class BudgetReservation:
+    wants: Sequence[SpendRequest]
     prices: TierPrices | None  # None: nothing is reserved
     is_warm_up: bool
 
-    def cost(self, account: Account, *, has_failed: bool) -> int:
+    def cost(self, account: RequestTrace, *, has_failed: bool) -> int:
         """Micros, as the ledger will have them; a warm-up is no completion and costs nothing."""
         if self.prices is None or has_failed or self.is_warm_up:
             return 0
-        tokens = billed_tokens(
+        tokens = billable_tokens(
             prompt=account.prompt_tokens,
             cached=account.cached_tokens,
             generated=account.generated_tokens,
@@ -56,10 +56,12 @@ class Reservation:
         return cost_micros(self.prices, tokens)
 
 
-_NOTHING: Final = Reservation((), None, is_warm_up=False)
+_NOTHING: Final = BudgetReservation((), None, is_warm_up=False)
 
 
-def reserve(principal: Principal, request: CompletionRequest, *, now_ms: int) -> Reservation:
+def reserve_budget(
+    principal: Principal, request: CompletionRequest, *, now_ms: int
+) -> BudgetReservation:
     """What is to be taken before the request may go on. All budgets of the principal's snapshot
     concern him: it comes as it is for him (`budgets`)."""
     spending = principal.snapshot.spending
@@ -69,28 +71,28 @@ def reserve(principal: Principal, request: CompletionRequest, *, now_ms: int) ->
     if prices is None:
         return _NOTHING
     of_tier = prices.tiers[request.tier]
-    micros = most_micros(of_tier, request.tier, max_tokens=request.max_tokens)
+    micros = max_cost_micros(of_tier, request.tier, max_tokens=request.max_tokens)
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     wants = [
-        Want(_rule(principal.snapshot.tenant_id, budget, month), micros)
+        SpendRequest(_rule(principal.snapshot.tenant_id, budget, month), micros)
         for budget in spending.budgets
     ]
-    return Reservation(wants, of_tier, request.is_warm_up)
+    return BudgetReservation(wants, of_tier, request.is_warm_up)
 
 
-def refuse(request: CompletionRequest) -> NoReturn:
+def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
     """An editor shows nothing, and no error; who chats is told."""
     if request.mode is Mode.CHAT:
         message = "The budget of this month is spent."
-        raise Busy("budget", message, http_status=_PAYMENT_REQUIRED)
-    raise Dropped(Finish.BUDGET)
+        raise TooManyRequests("budget", message, http_status=_PAYMENT_REQUIRED)
+    raise CompletionDropped(FinishReason.BUDGET)
 
 
 @lru_cache(maxsize=_MAX_RULES)
-def _rule(tenant_id: TenantId, budget: HardBudget, month: str) -> Rule:
+def _rule(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
     capacity = max(1, budget.limit_micros)
     max_lease = max(1, capacity // _MAX_LEASED_SHARE)
-    return Rule(
+    return BucketSpec(
         kind=KIND,
         holder=tenant_id,
         key=spend_key(tenant_id, budget.budget_id, month),

@@ -20,7 +20,7 @@ _SHORT_S: Final = 2.0  # a lease that lasted less was too small
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BucketSpec:
     """What fills a bucket."""
 
     kind: str  # label of metrics: tenant, user, key, tokens or spend
@@ -39,7 +39,7 @@ class Rule:
 class LeaseRequest:
     """What a gateway tells the store about one bucket. Units; least <= need <= want."""
 
-    rule: Rule
+    rule: BucketSpec
     number: int  # grows with each request of a gateway: the store ignores one that is not newer
     since: int  # number of the last request that was answered
     settled: int  # spent since that request was made; below 0: it had told too much
@@ -49,15 +49,15 @@ class LeaseRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class LeaseGrant:
     held: int  # units, at most what was wanted
     wait_s: float = 0.0  # above 0: until the least could be held
     overdrawn: int = 0  # units of a budget that gateways have spent beyond its capacity
 
 
 @dataclass(slots=True, eq=False)
-class Bucket:
-    rule: Rule
+class LeasedBucket:
+    rule: BucketSpec
     size: int  # spare units of the next lease
     used_s: float  # when a request last spent of it
     since: int  # see LeaseRequest; before the first answer a number of the bucket's own
@@ -135,7 +135,7 @@ class Bucket:
         missing = max(0, units - self.left(now_s) - self.refused_units)
         return self.refused_until_s - now_s + missing * (self.rule.interval_s or 0.0)
 
-    def follow(self, rule: Rule) -> None:
+    def follow(self, rule: BucketSpec) -> None:
         """The policy has changed. A lease on a smaller bucket is not spent before the store has
         seen it; what it has too much goes back with that request."""
         if rule.capacity < self.rule.capacity or rule.interval_s != self.rule.interval_s:
@@ -161,7 +161,7 @@ class Bucket:
             want=want,
         )
 
-    def on_answered(self, request: LeaseRequest, grant: Grant, now_s: float) -> None:
+    def on_answered(self, request: LeaseRequest, grant: LeaseGrant, now_s: float) -> None:
         self.since, self.held, self.is_answered = request.number, grant.held, True
         self.settled -= request.settled
         self.overdrawn = grant.overdrawn

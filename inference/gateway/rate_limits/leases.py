@@ -26,7 +26,13 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from caret.foundation.clock import Clock
-from inference.gateway.rate_limits.leased_bucket import IDLE_S, Bucket, Grant, LeaseRequest, Rule
+from inference.gateway.rate_limits.leased_bucket import (
+    IDLE_S,
+    BucketSpec,
+    LeasedBucket,
+    LeaseGrant,
+    LeaseRequest,
+)
 
 MAX_WAIT_S: Final = 0.05  # of a request, for the store
 MAX_CALL_S: Final = 0.5  # of the store
@@ -41,38 +47,38 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    rule: Rule
+class SpendRequest:
+    rule: BucketSpec
     units: int  # at least 1
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Charge:
     """What `take` has spent of one bucket, to be settled once."""
 
-    bucket: Bucket
+    bucket: LeasedBucket
     units: int
     is_leased: bool  # False: the store did not answer
 
 
-class OverLimit(Exception):
+class RateLimitExceeded(Exception):
     """A bucket has too little."""
 
-    def __init__(self, rule: Rule, wait_s: float) -> None:
+    def __init__(self, rule: BucketSpec, wait_s: float) -> None:
         super().__init__(rule.key)
         self.rule: Final = rule
         self.wait_s: Final = wait_s
 
 
-class Store(Protocol):
-    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+class LeaseStore(Protocol):
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         """One call, about one holder's buckets. Raises OSError when the store is away."""
 
 
 class Leases:
     def __init__(
         self,
-        store: Store,
+        store: LeaseStore,
         clock: Clock,
         *,
         max_buckets: int = MAX_BUCKETS,
@@ -88,9 +94,11 @@ class Leases:
         self._gateway = secrets.token_hex(8)
         self._numbers = count(1)
         self._max_buckets = max_buckets
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # by key, the latest used last
+        self._buckets: OrderedDict[str, LeasedBucket] = (
+            OrderedDict()
+        )  # by key, the latest used last
         # Evicted, and not yet returned; no more of them than of the others.
-        self._leaving: OrderedDict[str, Bucket] = OrderedDict()
+        self._leaving: OrderedDict[str, LeasedBucket] = OrderedDict()
         self._tasks: set[asyncio.Task[bool]] = set()
         self._probe_at_s: float | None = None  # None: the store answers
 
@@ -103,8 +111,8 @@ class Leases:
     def num_buckets(self) -> int:
         return len(self._buckets) + len(self._leaving)
 
-    async def take(self, wants: Sequence[Want]) -> list[Spent]:
-        """Spend all of them, or raise OverLimit for the one that takes longest.
+    async def take(self, wants: Sequence[SpendRequest]) -> list[Charge]:
+        """Spend all of them, or raise RateLimitExceeded for the one that takes longest.
 
         May wait MAX_WAIT_S for the store. Cancelled there, it has spent nothing.
         """
@@ -119,14 +127,14 @@ class Leases:
             _check_refusals(short, now_s)
             await self._renewed(pairs, short, timeout_s=deadline_s - now_s)
             now_s = self._clock.monotonic_s()
-        spent = [Spent(bucket, units, bucket.left(now_s) >= units) for bucket, units in pairs]
+        spent = [Charge(bucket, units, bucket.left(now_s) >= units) for bucket, units in pairs]
         for one in spent:
             one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
         if not self.is_alone:
             self._start([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
         return spent
 
-    def settle(self, spent: Spent, used: int) -> None:
+    def settle(self, spent: Charge, used: int) -> None:
         """Say how many of the units were used: fewer, or more."""
         now_s, bucket = self._clock.monotonic_s(), spent.bucket
         bucket.settle(spent.units, used, now_s, is_leased=spent.is_leased)
@@ -143,7 +151,7 @@ class Leases:
 
     async def sweep(self) -> None:
         now_s = self._clock.monotonic_s()
-        idle: list[Bucket] = []
+        idle: list[LeasedBucket] = []
         self.num_held, self.num_unanswered = Counter(), 0
         for bucket in [*self._buckets.values(), *self._leaving.values()]:
             self.num_held[bucket.rule.kind] += bucket.held
@@ -171,13 +179,13 @@ class Leases:
         self._buckets.clear()
         self._leaving.clear()
 
-    def _all(self) -> Iterable[Bucket]:
+    def _all(self) -> Iterable[LeasedBucket]:
         return chain(self._buckets.values(), self._leaving.values())
 
-    def _bucket(self, rule: Rule, now_s: float) -> Bucket:
+    def _bucket(self, rule: BucketSpec, now_s: float) -> LeasedBucket:
         bucket = self._buckets.get(rule.key)
         if bucket is None:
-            bucket = self._leaving.pop(rule.key, None) or Bucket(
+            bucket = self._leaving.pop(rule.key, None) or LeasedBucket(
                 rule, size=rule.lease, used_s=now_s, since=next(self._numbers)
             )
             self._buckets[rule.key] = bucket
@@ -201,14 +209,14 @@ class Leases:
         if bucket.renewal is None and not self.is_alone:
             self._start([bucket], is_return=True)
 
-    def _forget(self, bucket: Bucket) -> None:
+    def _forget(self, bucket: LeasedBucket) -> None:
         self._buckets.pop(bucket.rule.key, None)
         self._leaving.pop(bucket.rule.key, None)
 
     async def _renewed(
         self,
-        pairs: Sequence[tuple[Bucket, int]],
-        short: Sequence[tuple[Bucket, int]],
+        pairs: Sequence[tuple[LeasedBucket, int]],
+        short: Sequence[tuple[LeasedBucket, int]],
         *,
         timeout_s: float,
     ) -> None:
@@ -226,7 +234,7 @@ class Leases:
         if pending:
             self._is_away("TimeoutError")
 
-    def _start(self, buckets: Sequence[Bucket], *, is_return: bool = False) -> None:
+    def _start(self, buckets: Sequence[LeasedBucket], *, is_return: bool = False) -> None:
         """Begin a call about them in the background."""
         if not buckets:
             return
@@ -236,7 +244,7 @@ class Leases:
         for bucket in buckets:
             bucket.renewal = task
 
-    async def _call(self, buckets: Sequence[Bucket], *, is_return: bool) -> bool:
+    async def _call(self, buckets: Sequence[LeasedBucket], *, is_return: bool) -> bool:
         """Whether the store has answered. Cancelled, or too late, the call may still have counted:
         the next one about the bucket finds out."""
         now_s = self._clock.monotonic_s()
@@ -266,15 +274,15 @@ class Leases:
             log.warning("limits.alone", error=error)
         self._probe_at_s = self._clock.monotonic_s() + PROBE_S
 
-    def _probe(self, pairs: Sequence[tuple[Bucket, int]], now_s: float) -> None:
+    def _probe(self, pairs: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
         if self._probe_at_s is not None and now_s >= self._probe_at_s:
             self._probe_at_s = now_s + PROBE_S
             self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
 
-    async def _return(self, buckets: Iterable[Bucket]) -> bool:
+    async def _return(self, buckets: Iterable[LeasedBucket]) -> bool:
         """Return what they have left, until none of several calls at once is answered. True: the
         store has acknowledged all."""
-        by_holder: defaultdict[str, list[Bucket]] = defaultdict(list)
+        by_holder: defaultdict[str, list[LeasedBucket]] = defaultdict(list)
         for bucket in buckets:
             by_holder[bucket.rule.holder].append(bucket)
         calls = [call for held in by_holder.values() for call in _parts(held, _KEYS_PER_CALL)]
@@ -286,7 +294,7 @@ class Leases:
                 break
         return is_all
 
-    async def _return_one(self, buckets: Sequence[Bucket]) -> bool:
+    async def _return_one(self, buckets: Sequence[LeasedBucket]) -> bool:
         """A bucket that a request has asked about meanwhile is left to it."""
         free = [bucket for bucket in buckets if bucket.renewal is None]
         self._start(free, is_return=True)
@@ -297,7 +305,7 @@ def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _is_forgettable(bucket: Bucket, now_s: float) -> bool:
+def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
     """Nothing would be lost: neither units, nor a count or a refusal that still limits somebody."""
     if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
         return False
@@ -305,18 +313,18 @@ def _is_forgettable(bucket: Bucket, now_s: float) -> bool:
     return is_unused and bucket.alone.full_at_s <= now_s
 
 
-def _check_refusals(short: Sequence[tuple[Bucket, int]], now_s: float) -> None:
-    """Raise OverLimit where the store has said no."""
+def _check_refusals(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
+    """Raise RateLimitExceeded where the store has said no."""
     refused = [(bucket, units) for bucket, units in short if bucket.refused_until_s > now_s]
     _raise_longest([(b, b.refused_wait_s(units, now_s)) for b, units in refused])
 
 
-def _check_alone(short: Sequence[tuple[Bucket, int]], now_s: float) -> None:
-    """Raise OverLimit where this gateway's own count says no."""
+def _check_alone(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
+    """Raise RateLimitExceeded where this gateway's own count says no."""
     _raise_longest([(bucket, bucket.alone_wait_s(units, now_s)) for bucket, units in short])
 
 
-def _raise_longest(waits: Sequence[tuple[Bucket, float]]) -> None:
+def _raise_longest(waits: Sequence[tuple[LeasedBucket, float]]) -> None:
     bucket, wait_s = max(waits, key=lambda wait: wait[1], default=(None, 0.0))
     if bucket is not None and wait_s > 0:
-        raise OverLimit(bucket.rule, wait_s)
+        raise RateLimitExceeded(bucket.rule, wait_s)

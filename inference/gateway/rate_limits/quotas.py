@@ -20,18 +20,18 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
+from caret.contracts.policy import Mode, PolicyLimits, RateLimit, Tier, Trigger
 from caret.contracts.pricing import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.request import CompletionRequest, Principal
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import ClientGone
-from inference.errors import Busy, Dropped
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ClientDisconnected
+from inference.errors import CompletionDropped, TooManyRequests
 from inference.gateway.rate_limits.budget_reservation import KIND as SPEND
-from inference.gateway.rate_limits.budget_reservation import refuse, reserve
-from inference.gateway.rate_limits.leased_bucket import Rule
-from inference.gateway.rate_limits.leases import Leases, OverLimit, Spent, Want
+from inference.gateway.rate_limits.budget_reservation import raise_budget_exhausted, reserve_budget
+from inference.gateway.rate_limits.leased_bucket import BucketSpec
+from inference.gateway.rate_limits.leases import Charge, Leases, RateLimitExceeded, SpendRequest
 
 ACTION: Final = 10  # units
 REPEAT_S: Final = 2.0
@@ -51,7 +51,7 @@ _MESSAGES: Final = {
 
 
 @dataclass(slots=True)
-class _Recent:
+class _RecentUsage:
     """Of one holder, at this gateway."""
 
     place: int = 0  # of his last request
@@ -65,11 +65,11 @@ class Quotas:
         self.num_refused: Counter[str] = Counter()  # by the kind of limit
         self.leases: Final = leases
         self._clock = clock
-        self._recent: OrderedDict[str, _Recent] = OrderedDict()  # by holder, the latest last
+        self._recent: OrderedDict[str, _RecentUsage] = OrderedDict()  # by holder, the latest last
 
     @asynccontextmanager
     async def charged(
-        self, principal: Principal, request: CompletionRequest, account: Account
+        self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> AsyncIterator[None]:
         """Raises Busy: `rate_limited`, `budget_spent`; and what `spending.refuse` raises. May wait
         for Redis, see Leases."""
@@ -77,7 +77,7 @@ class Quotas:
         units = self._units(principal, request)
         rates = self._rates(limits, principal, units)
         budgets = self._budgets(limits, principal, request)
-        money = reserve(principal, request, now_ms=self._clock.now_ms())
+        money = reserve_budget(principal, request, now_ms=self._clock.now_ms())
         wants = [*rates, *budgets, *money.wants]
         spent = await self._take(wants, request) if wants else []
         if rates:
@@ -87,7 +87,7 @@ class Quotas:
             yield
             is_action = True
         except Exception as error:
-            has_failed = not isinstance(error, Dropped | ClientGone)
+            has_failed = not isinstance(error, CompletionDropped | ClientDisconnected)
             raise
         finally:
             if not is_action and account.sent_first_s is None:
@@ -101,20 +101,22 @@ class Quotas:
             for one in spent[first_money:]:
                 self.leases.settle(one, money.cost(account, has_failed=has_failed))
 
-    async def _take(self, wants: list[Want], request: CompletionRequest) -> list[Spent]:
+    async def _take(self, wants: list[SpendRequest], request: CompletionRequest) -> list[Charge]:
         try:
             return await self.leases.take(wants)
-        except OverLimit as over:
+        except RateLimitExceeded as over:
             self.num_refused[over.rule.kind] += 1
             if over.rule.kind == SPEND:
-                refuse(request)
+                raise_budget_exhausted(request)
             if over.rule.kind in _MESSAGES:
                 message = _MESSAGES[over.rule.kind]
-                raise Busy("rate_limited", message, retry_after_s=over.wait_s) from None
+                raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
             message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
-            raise Busy("budget_spent", message, retry_after_s=self._until_midnight_s()) from None
+            raise TooManyRequests(
+                "budget_spent", message, retry_after_s=self._until_midnight_s()
+            ) from None
 
-    def _rates(self, limits: Limits, principal: Principal, units: int) -> list[Want]:
+    def _rates(self, limits: PolicyLimits, principal: Principal, units: int) -> list[SpendRequest]:
         tenant, credential = principal.snapshot.tenant_id, principal.credential
         holders = (
             ("tenant", "", limits.tenant),
@@ -126,20 +128,23 @@ class Quotas:
             for kind, holder, limit in holders
             if limit is not None and holder is not None
         ]
-        return [Want(rule, units) for rule in rules]
+        return [SpendRequest(rule, units) for rule in rules]
 
     def _budgets(
-        self, limits: Limits, principal: Principal, request: CompletionRequest
-    ) -> list[Want]:
+        self, limits: PolicyLimits, principal: Principal, request: CompletionRequest
+    ) -> list[SpendRequest]:
         tokens = limits.tokens_per_day.get(request.tier)
         if tokens is None:
             return []
         day = self._now().date().isoformat()
         rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
-        return [Want(rule, _most_tokens(request))]
+        return [SpendRequest(rule, _most_tokens(request))]
 
     def _units(self, principal: Principal, request: CompletionRequest) -> int:
-        recent, now_s = self._recent.get(_holder(principal)) or _Recent(), self._clock.monotonic_s()
+        recent, now_s = (
+            self._recent.get(_holder(principal)) or _RecentUsage(),
+            self._clock.monotonic_s(),
+        )
         is_recent = now_s - recent.asked_s <= REPEAT_S and request.mode is not Mode.CHAT
         if request.is_warm_up or (is_recent and recent.place == _place(request)):
             return 1
@@ -157,10 +162,10 @@ class Quotas:
         recent.acted_s = self._clock.monotonic_s()
         recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
 
-    def _of(self, principal: Principal) -> _Recent:
+    def _of(self, principal: Principal) -> _RecentUsage:
         """Remembered, as the latest."""
         holder = _holder(principal)
-        recent = self._recent.setdefault(holder, _Recent())
+        recent = self._recent.setdefault(holder, _RecentUsage())
         self._recent.move_to_end(holder)
         if len(self._recent) > _MAX_HOLDERS:
             self._recent.popitem(last=False)
@@ -185,11 +190,11 @@ def _place(request: CompletionRequest) -> int:
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Rule:
+def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> BucketSpec:
     """Whatever a snapshot says, something that can be counted with."""
     capacity = max(1, limit.burst) * ACTION
     max_lease = max(ACTION, capacity // 4)  # what one gateway may keep from the others
-    return Rule(
+    return BucketSpec(
         kind=kind,
         holder=tenant,
         # In a cluster, what stands in braces decides the node: one call, one node.
@@ -202,10 +207,10 @@ def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Ru
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> Rule:
+def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> BucketSpec:
     capacity = max(1, tokens)
     max_lease = max(1, capacity // 20)
-    return Rule(
+    return BucketSpec(
         kind="tokens",
         holder=tenant,
         key=f"caret:budget:{{{tenant}}}:{tier}:{day}",
@@ -229,7 +234,7 @@ def _most_tokens(request: CompletionRequest) -> int:
     return prompt + request.max_tokens
 
 
-def _used_tokens(account: Account) -> int:
+def _used_tokens(account: RequestTrace) -> int:
     if account.asked_engine_s is None:
         return 0
     return account.prompt_tokens + account.generated_tokens

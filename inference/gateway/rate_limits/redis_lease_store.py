@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import NoScriptError, RedisError
 
-from inference.gateway.rate_limits.leased_bucket import LEASE_S, Grant, LeaseRequest
+from inference.gateway.rate_limits.leased_bucket import LEASE_S, LeaseGrant, LeaseRequest
 
 # A gateway's last request is remembered for so long after its lease has ended: one that arrives
 # late, or again, changes nothing.
@@ -146,7 +146,7 @@ async def redis_for_leases(url: str, *, socket_timeout_s: float) -> AsyncIterato
         yield redis
 
 
-class RedisLeases:
+class RedisLeaseStore:
     def __init__(
         self, redis: Redis, *, lease_s: float = LEASE_S, remember_s: float = REMEMBER_S
     ) -> None:
@@ -154,14 +154,14 @@ class RedisLeases:
         self._digest = redis.register_script(RENEW_SCRIPT).sha
         self._times_us = (round(lease_s * 1e6), round(remember_s * 1e6))
 
-    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         keys = [request.rule.key for request in requests]
         numbers = [number for request in requests for number in _numbers(request)]
         try:
             answers = await self._run(len(keys), [*keys, gateway, *self._times_us, *numbers])
         except RedisError as error:
             raise OSError(f"limits: {type(error).__name__}") from error
-        return [Grant(held, wait_us / 1e6, overdrawn) for held, wait_us, overdrawn in answers]
+        return [LeaseGrant(held, wait_us / 1e6, overdrawn) for held, wait_us, overdrawn in answers]
 
     async def _run(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
         try:

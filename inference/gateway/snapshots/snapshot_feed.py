@@ -19,14 +19,14 @@ from caret.contracts.snapshot import (
     decode_snapshot,
 )
 from caret.foundation.ids import TenantId
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
 POLL_S: Final = 0.25  # a missed message delays a revocation by this much
 log = structlog.get_logger(__name__)
 
 
 class SnapshotFeed:
-    def __init__(self, redis: Redis, authority: Authority, *, is_relayed: bool = False) -> None:
+    def __init__(self, redis: Redis, authority: SnapshotStore, *, is_relayed: bool = False) -> None:
         """`is_relayed`: snapshots come here by a relay, from home."""
         self._is_relayed = is_relayed
         self._redis = redis

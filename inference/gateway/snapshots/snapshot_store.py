@@ -18,16 +18,16 @@ import msgspec
 
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import TenantPolicy
-from caret.contracts.policy_override import restrict_all
+from caret.contracts.policy_override import apply_overrides
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from inference.errors import Busy
+from inference.errors import TooManyRequests
 from inference.gateway.snapshots.user_budgets import SpendingByUser
 
 
-class Authority:
+class SnapshotStore:
     def __init__(
         self,
         *,
@@ -48,7 +48,7 @@ class Authority:
         self._confirmed_s: float | None = None  # None: no snapshot was ever read
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
         # Lookup ids are random, not reserved: two tenants may hold the same; the digest decides.
-        self._by_lookup: dict[LookupId, tuple[tuple[Credential, _Narrowed], ...]] = {}
+        self._by_lookup: dict[LookupId, tuple[tuple[Credential, _EffectiveSnapshots], ...]] = {}
         self._peppers: dict[int, bytes] = {}
         self._watchers: defaultdict[KeyId, set[Callable[[], object]]] = defaultdict(set)
 
@@ -98,7 +98,7 @@ class Authority:
         self._unreadable_s.pop(snapshot.tenant_id, None)
         if held is not None:
             self._forget(held)
-        narrowed = _Narrowed(snapshot)
+        narrowed = _EffectiveSnapshots(snapshot)
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
             self._by_lookup[credential.lookup_id] = (*pairs, (credential, narrowed))
@@ -121,7 +121,7 @@ class Authority:
         """
         watchers = self._watchers[key_id]
         if len(watchers) >= self._max_watchers:
-            raise Busy("too_many_connections", "This key has too many connections.")
+            raise TooManyRequests("too_many_connections", "This key has too many connections.")
         watchers.add(on_end)
         try:
             yield
@@ -146,7 +146,7 @@ class Authority:
                 on_end()
 
 
-class _Narrowed:
+class _EffectiveSnapshots:
     """A snapshot with policy and budgets as they are for one user; who has the same shares it. Made
     when somebody comes: all of them at once would hold up the gateway at each new snapshot."""
 
@@ -171,7 +171,7 @@ class _Narrowed:
     def _policy(self, places: tuple[int, ...]) -> TenantPolicy:
         if places not in self._policies:
             layers = (self._snapshot.layers[place] for place in places)
-            self._policies[places] = restrict_all(self._snapshot.policy, layers)
+            self._policies[places] = apply_overrides(self._snapshot.policy, layers)
         return self._policies[places]
 
 

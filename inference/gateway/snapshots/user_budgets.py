@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.pricing import BudgetScope, Spending, read_places, write_places
+from caret.contracts.pricing import BudgetScope, SpendingLimits, encode_indexes, read_places
 from caret.foundation.ids import UserId
 
 
 class SpendingByUser:
-    def __init__(self, spending: Spending) -> None:
+    def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
         self._of_user: Final = _as_older_ones_say(spending) or spending.budgets_of
         self._of_all: Final = frozenset(
@@ -20,9 +20,9 @@ class SpendingByUser:
             for place, budget in enumerate(spending.budgets)
             if budget.scope is BudgetScope.TENANT
         )
-        self._made: Final[dict[bytes, Spending]] = {}
+        self._made: Final[dict[bytes, SpendingLimits]] = {}
 
-    def of(self, user_id: UserId | None) -> Spending:
+    def of(self, user_id: UserId | None) -> SpendingLimits:
         """Without the names of users; the same object for those with the same budgets. None: a
         service key, which is in no team."""
         written = b"" if user_id is None else self._of_user.get(user_id, b"")
@@ -30,20 +30,20 @@ class SpendingByUser:
             self._made[written] = self._make(written)
         return self._made[written]
 
-    def _make(self, written: bytes) -> Spending:
+    def _make(self, written: bytes) -> SpendingLimits:
         own = read_places(written, num_places=len(self._spending.budgets))
         budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
-        return Spending(
+        return SpendingLimits(
             self._spending.prices,
             tuple(msgspec.structs.replace(budget, users=()) for budget in budgets),
         )
 
 
-def _as_older_ones_say(spending: Spending) -> dict[UserId, bytes]:
+def _as_older_ones_say(spending: SpendingLimits) -> dict[UserId, bytes]:
     """Each budget names its users. Nothing, of a snapshot that says it the other way round."""
     found: defaultdict[UserId, set[int]] = defaultdict(set)
     for place, budget in enumerate(spending.budgets):
         if budget.scope is not BudgetScope.TENANT:
             for user_id in budget.users:
                 found[user_id].add(place)
-    return {user_id: write_places(places) for user_id, places in found.items()}
+    return {user_id: encode_indexes(places) for user_id, places in found.items()}

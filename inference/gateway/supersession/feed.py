@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
-from inference.gateway.supersession.registry import Claim, Newest
+from inference.gateway.supersession.registry import RequestClaim, SupersessionRegistry
 
 CHANNEL: Final = "caret:newest"
 MAX_QUEUED: Final = 1_000
@@ -27,40 +27,40 @@ _POLL_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Claims(msgspec.Struct, frozen=True, array_like=True):
+class ClaimBatch(msgspec.Struct, frozen=True, array_like=True):
     """A message."""
 
     gateway: bytes  # who sent it, so that it does not listen to itself
-    claims: list[Claim]
+    claims: list[RequestClaim]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Claims).decode
+_decode = msgspec.msgpack.Decoder(ClaimBatch).decode
 
 
 class ClaimQueue:
     """The Announcer: what is to be sent, the newest kept."""
 
     def __init__(self) -> None:
-        self._claims: deque[Claim] = deque(maxlen=MAX_QUEUED)
+        self._claims: deque[RequestClaim] = deque(maxlen=MAX_QUEUED)
         self._has_some = asyncio.Event()
 
-    def announce(self, claim: Claim) -> None:
+    def announce(self, claim: RequestClaim) -> None:
         self._claims.append(claim)
         self._has_some.set()
 
     async def wait(self) -> None:
         await self._has_some.wait()
 
-    def take(self) -> list[Claim]:
+    def take(self) -> list[RequestClaim]:
         claims = list(self._claims)
         self._claims.clear()
         self._has_some.clear()
         return claims
 
 
-class NewestFeed:
-    def __init__(self, redis: Redis, queue: ClaimQueue, newest: Newest) -> None:
+class SupersessionFeed:
+    def __init__(self, redis: Redis, queue: ClaimQueue, newest: SupersessionRegistry) -> None:
         self._redis = redis
         self._queue = queue
         self._newest = newest
@@ -76,7 +76,7 @@ class NewestFeed:
         while True:
             await self._queue.wait()
             await asyncio.sleep(_GATHER_S)
-            message = _encode(Claims(self._gateway, self._queue.take()))
+            message = _encode(ClaimBatch(self._gateway, self._queue.take()))
             try:
                 num_listeners = await cast(Any, self._redis.publish(CHANNEL, message))
             except (RedisError, OSError, TimeoutError):

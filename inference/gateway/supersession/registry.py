@@ -23,16 +23,16 @@ from typing import Final, Protocol
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.crypto.key_derivation import derive_key
 from inference.completion.request import CompletionRequest, Principal
-from inference.completion.request_trace import Account
-from inference.errors import Dropped
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped
 
 _DIGEST_BYTES: Final = 16
 
 
-class Claim(msgspec.Struct, frozen=True, array_like=True):
+class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     """A request that has begun, as other gateways hear of it."""
 
     subject: bytes  # digest of tenant, user, repository, path and whether it is a chat
@@ -40,7 +40,7 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     request_id: str
     is_prefetch: bool
 
-    def supersedes(self, other: "Claim") -> bool:
+    def supersedes(self, other: "RequestClaim") -> bool:
         """Of another of the same subject, on another gateway."""
         is_later = self._order > other._order
         return is_later and _is_superseding(self, other)
@@ -50,18 +50,18 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
         return self.occurred_at_ms, self.request_id
 
 
-class Announcer(Protocol):
-    def announce(self, claim: Claim) -> None:
+class ClaimPublisher(Protocol):
+    def announce(self, claim: RequestClaim) -> None:
         """Lets the other gateways know, soon; never waits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Running:
-    claim: Claim
+class _RunningRequest:
+    claim: RequestClaim
     received_s: float  # monotonic seconds
     task: asyncio.Task[object]
 
-    def supersedes(self, other: "_Running") -> bool:
+    def supersedes(self, other: "_RunningRequest") -> bool:
         """Of another here, of the same subject: the wall clock may have been set in between."""
         return self._order > other._order and _is_superseding(self.claim, other.claim)
 
@@ -74,17 +74,17 @@ def is_superseding(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
     return older_is_prefetch or not newer_is_prefetch
 
 
-def _is_superseding(newer: Claim, older: Claim) -> bool:
+def _is_superseding(newer: RequestClaim, older: RequestClaim) -> bool:
     return is_superseding(newer_is_prefetch=newer.is_prefetch, older_is_prefetch=older.is_prefetch)
 
 
-class Newest:
+class SupersessionRegistry:
     """The requests under way on this gateway, by whom and what they are for."""
 
-    def __init__(self, root_secret: bytes, announcer: Announcer) -> None:
+    def __init__(self, root_secret: bytes, announcer: ClaimPublisher) -> None:
         self._key = derive_key(root_secret, "newest/1")
         self._announcer = announcer
-        self._running: defaultdict[bytes, list[_Running]] = defaultdict(list)
+        self._running: defaultdict[bytes, list[_RunningRequest]] = defaultdict(list)
 
     @property
     def num_running(self) -> int:
@@ -92,7 +92,7 @@ class Newest:
 
     @contextmanager
     def claimed(
-        self, principal: Principal, request: CompletionRequest, account: Account
+        self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> Iterator[None]:
         """Supersedes what is older, by cancelling its task. Raises Dropped (superseded) when a
         newer one is here already. Must be left before the client is told of the end."""
@@ -101,7 +101,7 @@ class Newest:
         if claim is None or task is None:
             yield
             return
-        running = _Running(claim, account.arrival.received_s, task)
+        running = _RunningRequest(claim, account.arrival.received_s, task)
         self._supersede_by(running)
         self._announcer.announce(claim)
         self._running[claim.subject].append(running)
@@ -110,24 +110,24 @@ class Newest:
         finally:
             self._remove(running)
 
-    def hear(self, newer: Claim) -> None:
+    def hear(self, newer: RequestClaim) -> None:
         """Of a request on another gateway."""
         for running in self._running.get(newer.subject, ()):
             if newer.supersedes(running.claim):
                 _supersede(running)
 
-    def _supersede_by(self, newer: _Running) -> None:
+    def _supersede_by(self, newer: _RunningRequest) -> None:
         """Raises Dropped (superseded) when it is not the newest; then it supersedes nothing."""
         others = self._running.get(newer.claim.subject, ())
         if any(other.supersedes(newer) for other in others):
-            raise Dropped(Finish.SUPERSEDED)
+            raise CompletionDropped(FinishReason.SUPERSEDED)
         for other in others:
             if newer.supersedes(other):
                 _supersede(other)
 
     def _claim(
-        self, principal: Principal, request: CompletionRequest, account: Account
-    ) -> Claim | None:
+        self, principal: Principal, request: CompletionRequest, account: RequestTrace
+    ) -> RequestClaim | None:
         user_id = principal.credential.user_id
         if user_id is None or not request.path or request.is_warm_up:
             return None
@@ -137,21 +137,21 @@ class Newest:
         digest = hashlib.blake2b(
             subject.encode("utf-8", "replace"), key=self._key, digest_size=_DIGEST_BYTES
         )
-        return Claim(
+        return RequestClaim(
             subject=digest.digest(),
             occurred_at_ms=account.arrival.occurred_at_ms,
             request_id=account.arrival.request_id,
             is_prefetch=request.trigger is Trigger.PREFETCH,
         )
 
-    def _remove(self, running: _Running) -> None:
+    def _remove(self, running: _RunningRequest) -> None:
         subject = running.claim.subject
         self._running[subject].remove(running)
         if not self._running[subject]:
             del self._running[subject]
 
 
-def _supersede(running: _Running) -> None:
+def _supersede(running: _RunningRequest) -> None:
     # One that is being cancelled already must not be disturbed in telling its end.
     if not running.task.cancelling():
-        running.task.cancel(Finish.SUPERSEDED.value)
+        running.task.cancel(FinishReason.SUPERSEDED.value)

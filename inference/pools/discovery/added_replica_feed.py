@@ -11,13 +11,13 @@ from caret.contracts.added_replicas import (
     ADDITIONS,
     ADDITIONS_CHANGED,
     ADDITIONS_VERSION,
-    Addition,
+    ReplicaChange,
     decode_addition,
 )
 from caret.foundation.environment import BadSetting
-from inference.pools.cache_isolation import Speculation
+from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.discovery.fleet_state_feed import SteeringFeed
-from inference.pools.discovery.pool_members import Membership
+from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.pool_config import Replica, ReplicaEntry, replica_of
 
 MAX_ADDITIONS: Final = 1_000
@@ -29,7 +29,7 @@ class AdditionFeed(SteeringFeed):
     version = ADDITIONS_VERSION
     channel = ADDITIONS_CHANGED
 
-    def __init__(self, redis: Redis, membership: Membership) -> None:
+    def __init__(self, redis: Redis, membership: PoolMembers) -> None:
         super().__init__(redis)
         self._membership = membership
 
@@ -46,11 +46,13 @@ class AdditionFeed(SteeringFeed):
         self._membership.add(added)
 
 
-def _replica(addition: Addition) -> Replica:
+def _replica(addition: ReplicaChange) -> Replica:
     """Raises BadSetting, and ValueError for a speculation that there is not."""
     entry = ReplicaEntry(
         url=addition.url,
         kv_events=addition.kv_events,
-        speculation=None if addition.speculation is None else Speculation(addition.speculation),
+        speculation=None
+        if addition.speculation is None
+        else SpeculationMethod(addition.speculation),
     )
     return replica_of(entry, pool=addition.pool)

@@ -6,10 +6,10 @@ import dns.asyncresolver
 import dns.exception
 import dns.resolver
 
-from inference.pools.discovery.pool_members import MAX_RESOLVE_S, Unresolved
+from inference.pools.discovery.pool_members import MAX_RESOLVE_S, ResolutionFailed
 
 
-class DnsNames:
+class DnsResolver:
     def __init__(self, server: tuple[str, int] | None = None) -> None:
         """`server`: address and port; None: as /etc/resolv.conf has it."""
         self._server = server
@@ -26,12 +26,12 @@ class DnsNames:
                 )
             )
         except (dns.exception.DNSException, OSError) as error:
-            raise Unresolved(type(error).__name__) from error
+            raise ResolutionFailed(type(error).__name__) from error
         found = frozenset(
             record.to_text() for answer in (four, six) for record in answer.rrset or ()
         )
         if not found:
-            raise Unresolved("no addresses")
+            raise ResolutionFailed("no addresses")
         return found
 
 

@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 
 from caret.contracts.drained_replicas import DRAINS, DRAINS_CHANGED, DRAINS_VERSION
 from inference.pools.discovery.fleet_state_feed import SteeringFeed
-from inference.pools.health.replica_states import Replicas
+from inference.pools.health.replica_states import ReplicaStates
 
 
 class DrainFeed(SteeringFeed):
@@ -14,7 +14,7 @@ class DrainFeed(SteeringFeed):
     version = DRAINS_VERSION
     channel = DRAINS_CHANGED
 
-    def __init__(self, redis: Redis, replicas: Replicas) -> None:
+    def __init__(self, redis: Redis, replicas: ReplicaStates) -> None:
         super().__init__(redis)
         self._replicas = replicas
 

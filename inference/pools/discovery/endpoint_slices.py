@@ -37,19 +37,19 @@ class EndpointSlice(msgspec.Struct, frozen=True, rename="camel"):
     endpoints: list[_Endpoint] | None = None
 
 
-class Listing(msgspec.Struct, frozen=True):
+class EndpointSliceList(msgspec.Struct, frozen=True):
     """All slices at one moment, which is the version of its metadata."""
 
     metadata: Metadata
     items: list[EndpointSlice]
 
 
-class Change(msgspec.Struct, frozen=True):
+class WatchEvent(msgspec.Struct, frozen=True):
     type: str  # ADDED | MODIFIED | DELETED | BOOKMARK (no change, but a later version) | ERROR
     object: msgspec.Raw  # a slice; of ERROR a status
 
 
-class Status(msgspec.Struct, frozen=True):
+class KubernetesStatus(msgspec.Struct, frozen=True):
     code: int = 0
 
 

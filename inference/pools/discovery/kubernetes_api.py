@@ -16,7 +16,11 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from inference.pools.discovery.endpoint_slices import Change, Listing, Status
+from inference.pools.discovery.endpoint_slices import (
+    EndpointSliceList,
+    KubernetesStatus,
+    WatchEvent,
+)
 
 # A watch is asked anew as often; so is a connection that died without a word found.
 WATCH_S: Final = 60
@@ -27,21 +31,21 @@ _MAX_LIST_BYTES: Final = 32 * 1024 * 1024
 # A slice has at most 1,000 endpoints, of some 400 bytes each; aiohttp reads lines of twice that.
 _LINE_BYTES: Final = 1024 * 1024
 _OF_SERVICE: Final = "kubernetes.io/service-name"
-_decode_listing = msgspec.json.Decoder(Listing).decode
-_decode_change = msgspec.json.Decoder(Change).decode
-_decode_status = msgspec.json.Decoder(Status).decode
+_decode_listing = msgspec.json.Decoder(EndpointSliceList).decode
+_decode_change = msgspec.json.Decoder(WatchEvent).decode
+_decode_status = msgspec.json.Decoder(KubernetesStatus).decode
 
 
-class NotAnswered(Exception):
+class ApiUnavailable(Exception):
     """The API cannot be reached, refuses, or is not understood; the text says which."""
 
 
-class Gone(Exception):
+class ResourceVersionExpired(Exception):
     """The version is older than what the API remembers: list anew."""
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ServiceAccount:
     """Where the API is, and who asks it: the files that Kubernetes mounts, and renews."""
 
     url: str  # without a trailing slash
@@ -65,11 +69,11 @@ class Account:
 
 
 class KubernetesApi:
-    def __init__(self, session: aiohttp.ClientSession, account: Account) -> None:
+    def __init__(self, session: aiohttp.ClientSession, account: ServiceAccount) -> None:
         self._session = session
         self._account = account
 
-    async def list(self, name: str) -> Listing:
+    async def list(self, name: str) -> EndpointSliceList:
         """Raises NotAnswered, Gone."""
         try:
             async with asyncio.timeout(_LIST_S), self._asked(name, {}) as response:
@@ -77,12 +81,12 @@ class KubernetesApi:
                 async for part in response.content.iter_any():
                     body += part
                     if len(body) > _MAX_LIST_BYTES:
-                        raise NotAnswered("too long a list")
+                        raise ApiUnavailable("too long a list")
                 return _decode_listing(body)
         except TimeoutError as error:
-            raise NotAnswered("too slow a list") from error
+            raise ApiUnavailable("too slow a list") from error
 
-    async def changes(self, name: str, *, since: str) -> AsyncGenerator[Change, None]:
+    async def changes(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
         """Until the API ends it, after WATCH_S at the most. Raises NotAnswered, Gone."""
         query = {
             "watch": "1",
@@ -119,8 +123,12 @@ class KubernetesApi:
                 yield response
         # ValueError: a line that does not end, or what is no JSON of that shape.
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NotAnswered(type(error).__name__) from error
+            raise ApiUnavailable(type(error).__name__) from error
 
 
 def _failed(status: int) -> Exception:
-    return Gone() if status == HTTPStatus.GONE else NotAnswered(f"status {status}")
+    return (
+        ResourceVersionExpired()
+        if status == HTTPStatus.GONE
+        else ApiUnavailable(f"status {status}")
+    )

@@ -13,13 +13,13 @@ import msgspec
 import structlog
 
 from inference.pools.discovery.endpoint_slices import (
-    Change,
     EndpointSlice,
-    Listing,
+    EndpointSliceList,
+    WatchEvent,
     ready_addresses,
 )
-from inference.pools.discovery.kubernetes_api import Gone, NotAnswered
-from inference.pools.discovery.pool_members import Unresolved
+from inference.pools.discovery.kubernetes_api import ApiUnavailable, ResourceVersionExpired
+from inference.pools.discovery.pool_members import ResolutionFailed
 
 MIN_PAUSE_S: Final = 0.5  # between two watches: an API that ends each at once is not overrun
 MAX_PAUSE_S: Final = 30.0
@@ -27,11 +27,11 @@ log = structlog.get_logger(__name__)
 _decode_slice = msgspec.json.Decoder(EndpointSlice).decode
 
 
-class Api(Protocol):
-    async def list(self, name: str) -> Listing:
+class EndpointSliceApi(Protocol):
+    async def list(self, name: str) -> EndpointSliceList:
         """Raises NotAnswered, Gone."""
 
-    def changes(self, name: str, *, since: str) -> AsyncGenerator[Change, None]:
+    def changes(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
         """Ends when the API ends it. Raises NotAnswered, Gone."""
 
 
@@ -48,11 +48,11 @@ class _Service:
     def addresses(self) -> frozenset[str]:
         return ready_addresses((self.slices or {}).values())
 
-    def is_now(self, listing: Listing) -> None:
+    def is_now(self, listing: EndpointSliceList) -> None:
         self.slices = {each.metadata.name: each for each in listing.items}
         self.version = listing.metadata.resource_version
 
-    def becomes(self, change: Change) -> None:
+    def becomes(self, change: WatchEvent) -> None:
         """Raises msgspec.MsgspecError."""
         told = _decode_slice(change.object)
         self.slices = self.slices or {}
@@ -63,10 +63,12 @@ class _Service:
         self.version = told.metadata.resource_version or self.version
 
 
-class KubernetesNames:
+class KubernetesResolver:
     """A Resolver of these services, as `Account.slices_of` reads their names."""
 
-    def __init__(self, api: Api, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S) -> None:
+    def __init__(
+        self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S
+    ) -> None:
         self.changed: list[Callable[[], None]] = []  # called when somebody has joined or left
         self._api = api
         self._services = {name: _Service(name) for name in names}
@@ -81,12 +83,12 @@ class KubernetesNames:
         if service.slices is None:
             try:
                 listing = await self._api.list(name)
-            except (NotAnswered, Gone) as error:
-                raise Unresolved(f"the Kubernetes API: {error}") from error
+            except (ApiUnavailable, ResourceVersionExpired) as error:
+                raise ResolutionFailed(f"the Kubernetes API: {error}") from error
             if service.slices is None:  # else a watch has begun meanwhile, and knows better
                 service.is_now(listing)
         if not (found := service.addresses):
-            raise Unresolved("no ready endpoint")
+            raise ResolutionFailed("no ready endpoint")
         return found
 
     async def run(self) -> None:
@@ -101,9 +103,9 @@ class KubernetesNames:
             try:
                 await self._hear(service)
                 pause_s = self._min_pause_s
-            except Gone:
+            except ResourceVersionExpired:
                 service.version = None
-            except (NotAnswered, msgspec.MsgspecError) as error:
+            except (ApiUnavailable, msgspec.MsgspecError) as error:
                 log.warning("pool.unwatched", name=service.name, error=str(error))
                 pause_s = min(2 * pause_s, MAX_PAUSE_S)
             await asyncio.sleep(pause_s)

@@ -21,16 +21,16 @@ import structlog
 
 from caret.foundation.egress.host_patterns import matches
 from inference.pools.discovery.replica_identity import (
-    Identity,
-    Reason,
-    Refusal,
-    Standard,
-    judge,
-    standard_of,
+    IdentityMismatch,
+    MismatchReason,
+    PoolIdentity,
+    ReplicaIdentity,
+    check_identity,
+    derive_pool_identity,
 )
-from inference.pools.health.circuit_breaker import Circuit
-from inference.pools.health.replica_states import Replicas
-from inference.pools.pool_config import Pool, Pools, Replica, Source
+from inference.pools.health.circuit_breaker import CircuitState
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, Replica
 
 ROUND_S: Final = 5.0
 MIN_ROUND_S: Final = 0.2  # of those that somebody's news begins
@@ -40,21 +40,21 @@ MAX_RESOLVE_S: Final = 3.0
 log = structlog.get_logger(__name__)
 
 
-class NoAnswer(Exception):
+class Unreachable(Exception):
     """Nobody answers there."""
 
 
-class NoAddress(NoAnswer):
+class NameNotFound(Unreachable):
     """The name has no address."""
 
 
-class Unresolved(Exception):
+class ResolutionFailed(Exception):
     """The name's addresses are not known now."""
 
 
-class Identities(Protocol):
-    async def ask(self, replica: Replica, model: str) -> Identity:
-        """Raises NoAnswer; takes as long as it takes."""
+class IdentityProbe(Protocol):
+    async def ask(self, replica: Replica, model: str) -> ReplicaIdentity:
+        """Raises Unreachable; takes as long as it takes."""
 
 
 class Resolver(Protocol):
@@ -62,7 +62,7 @@ class Resolver(Protocol):
         """IPv4 and IPv6; not empty. Raises Unresolved."""
 
 
-class _Candidates:
+class _DiscoveredReplicas:
     """Of one pool: whoever may be a replica of it, and what is known of them."""
 
     def __init__(self, pool: Pool) -> None:
@@ -70,10 +70,10 @@ class _Candidates:
         self.found: tuple[Replica, ...] = ()
         self.added: tuple[Replica, ...] = ()
         self.misplaced: tuple[Replica, ...] = ()  # they were to be added, and may not
-        self.told: dict[str, Identity] = {}  # by url
-        self.unheard: dict[str, Reason] = {}  # by url: why nothing is told
-        self.standard = Standard()
-        self.refused: dict[Replica, Refusal] = {}
+        self.told: dict[str, ReplicaIdentity] = {}  # by url
+        self.unheard: dict[str, MismatchReason] = {}  # by url: why nothing is told
+        self.standard = PoolIdentity()
+        self.refused: dict[Replica, IdentityMismatch] = {}
 
     @property
     def catalogued(self) -> tuple[Replica, ...]:
@@ -93,7 +93,7 @@ class _Candidates:
         is_known = replica in self.named or replica.url in self.told
         return is_known and replica not in self.refused
 
-    def told_by(self, replicas: Iterable[Replica]) -> list[Identity]:
+    def told_by(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
         return [self.told[each.url] for each in replicas if each.url in self.told]
 
     def _besides(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
@@ -102,16 +102,16 @@ class _Candidates:
         return tuple({each.name: each for each in wanted if each.name not in names}.values())
 
 
-class Membership:
+class PoolMembers:
     """One event loop uses it."""
 
     def __init__(
         self,
-        pools: Pools,
-        replicas: Replicas,
+        pools: PoolConfig,
+        replicas: ReplicaStates,
         *,
-        identities: Identities,
-        resolvers: Mapping[Source, Resolver],
+        identities: IdentityProbe,
+        resolvers: Mapping[DiscoverySource, Resolver],
         token_ids: Mapping[str, tuple[int, ...]],
     ) -> None:
         """`token_ids`: of the probe's text, by pool."""
@@ -123,10 +123,10 @@ class Membership:
         self._news = asyncio.Event()
         self._round = asyncio.Lock()
         self._token_ids = token_ids
-        self._of = {name: _Candidates(pool) for name, pool in pools.by_name.items()}
+        self._of = {name: _DiscoveredReplicas(pool) for name, pool in pools.by_name.items()}
 
     @property
-    def refused(self) -> list[tuple[str, str, Refusal]]:
+    def refused(self) -> list[tuple[str, str, IdentityMismatch]]:
         """Pool, replica and why."""
         return [
             (pool, replica.name, refusal)
@@ -188,32 +188,32 @@ class Membership:
         self._settle(name)
 
     async def _look_up(
-        self, candidates: _Candidates, discover: Replica, resolver: Resolver
+        self, candidates: _DiscoveredReplicas, discover: Replica, resolver: Resolver
     ) -> None:
         try:
             async with asyncio.timeout(MAX_RESOLVE_S):
                 addresses = await resolver.addresses(discover.host)
-        except (Unresolved, TimeoutError) as error:
+        except (ResolutionFailed, TimeoutError) as error:
             log.warning("pool.unresolved", name=discover.host, error=str(error))
             return
         candidates.found = tuple(discover.at(address) for address in sorted(addresses))
 
-    def _is_to_be_asked(self, candidates: _Candidates, replica: Replica) -> bool:
+    def _is_to_be_asked(self, candidates: _DiscoveredReplicas, replica: Replica) -> bool:
         return (
             replica.url not in candidates.told
             or replica.url in candidates.unheard
             or replica in candidates.refused
-            or self._replicas.circuit(replica) is not Circuit.CLOSED
+            or self._replicas.circuit(replica) is not CircuitState.CLOSED
         )
 
-    async def _ask(self, candidates: _Candidates, replica: Replica, model: str) -> None:
+    async def _ask(self, candidates: _DiscoveredReplicas, replica: Replica, model: str) -> None:
         try:
             async with asyncio.timeout(MAX_ASK_S):
                 candidates.told[replica.url] = await self._identities.ask(replica, model)
-        except NoAddress:
-            candidates.unheard[replica.url] = Reason.ADDRESS
-        except (NoAnswer, TimeoutError, ValueError):  # the last: of an address or an answer
-            candidates.unheard[replica.url] = Reason.SILENT
+        except NameNotFound:
+            candidates.unheard[replica.url] = MismatchReason.ADDRESS
+        except (Unreachable, TimeoutError, ValueError):  # the last: of an address or an answer
+            candidates.unheard[replica.url] = MismatchReason.SILENT
         else:
             candidates.unheard.pop(replica.url, None)
 
@@ -224,7 +224,7 @@ class Membership:
         for known in (candidates.told, candidates.unheard):
             for gone in known.keys() - urls:
                 del known[gone]
-        candidates.standard = standard_of(
+        candidates.standard = derive_pool_identity(
             pool,
             candidates.told_by(candidates.catalogued),
             candidates.standard,
@@ -236,27 +236,33 @@ class Membership:
             if (refusal := self._judged(name, replica)) is not None
         }
         places = ", ".join(pool.additions_from)
-        refused |= {each: Refusal(Reason.PLACE, each.host, places) for each in candidates.barred}
+        refused |= {
+            each: IdentityMismatch(MismatchReason.PLACE, each.host, places)
+            for each in candidates.barred
+        }
         self._tell(name, candidates.refused, refused)
         candidates.refused = refused
         members = tuple(filter(candidates.has_joined, candidates.every))
         if members != pool.replicas:
             self._change(pool, members)
 
-    def _judged(self, name: str, replica: Replica) -> Refusal | None:
+    def _judged(self, name: str, replica: Replica) -> IdentityMismatch | None:
         candidates, pool = self._of[name], self._pools.by_name[name]
         said = candidates.told.get(replica.url)
         if said is not None:
             if said.roots is None and replica not in candidates.catalogued:
-                return Refusal(Reason.UNSAID, "", pool.model)
-            return judge(pool, said, candidates.standard, self._token_ids[name])
+                return IdentityMismatch(MismatchReason.UNSAID, "", pool.model)
+            return check_identity(pool, said, candidates.standard, self._token_ids[name])
         reason = candidates.unheard.get(replica.url)
-        if reason is Reason.SILENT and replica in candidates.named:
+        if reason is MismatchReason.SILENT and replica in candidates.named:
             return None  # its circuit says so
-        return None if reason is None else Refusal(reason)
+        return None if reason is None else IdentityMismatch(reason)
 
     def _tell(
-        self, pool: str, before: Mapping[Replica, Refusal], now: Mapping[Replica, Refusal]
+        self,
+        pool: str,
+        before: Mapping[Replica, IdentityMismatch],
+        now: Mapping[Replica, IdentityMismatch],
     ) -> None:
         for replica, refusal in now.items():
             if before.get(replica) != refusal:

@@ -18,7 +18,7 @@ PROBE_TEXT: Final = "def größe(x1, y):\n        return [x1 + 2048, '漢字 -> 
 T = TypeVar("T")
 
 
-class Reason(StrEnum):
+class MismatchReason(StrEnum):
     PLACE = "place"  # added by an operator, where the catalogue lets none be added
     ADDRESS = "address"  # its name has no address
     SILENT = "silent"  # found by its service's name, and nobody answers
@@ -31,7 +31,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ReplicaIdentity:
     """What a replica says; None: nothing."""
 
     roots: Mapping[str, str | None] | None = None  # by the served name: weights' folder or address
@@ -44,59 +44,63 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    reason: Reason
+class IdentityMismatch:
+    reason: MismatchReason
     found: str = ""
     wanted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Standard:
+class PoolIdentity:
     """What a pool's replicas have in common; None: nobody says."""
 
     root: str | None = None
     block_tokens: int | None = None
 
 
-def standard_of(
+def derive_pool_identity(
     pool: Pool,
-    told: Sequence[Identity],
-    before: Standard,
+    told: Sequence[ReplicaIdentity],
+    before: PoolIdentity,
     *,
-    newcomers: Sequence[Identity] = (),
-) -> Standard:
+    newcomers: Sequence[ReplicaIdentity] = (),
+) -> PoolIdentity:
     """`newcomers` are heard of what nobody else tells."""
 
-    def most(ask: Callable[[Identity], T | None], before: T | None) -> T | None:
+    def most(ask: Callable[[ReplicaIdentity], T | None], before: T | None) -> T | None:
         return _most(told, ask, _most(newcomers, ask, before) if _none(told, ask) else before)
 
-    return Standard(
+    return PoolIdentity(
         root=most(lambda each: each.root(pool.model), before.root),
         block_tokens=pool.block_tokens or most(lambda each: each.block_tokens, before.block_tokens),
     )
 
 
-def judge(
-    pool: Pool, said: Identity, standard: Standard, token_ids: tuple[int, ...]
-) -> Refusal | None:
+def check_identity(
+    pool: Pool, said: ReplicaIdentity, standard: PoolIdentity, token_ids: tuple[int, ...]
+) -> IdentityMismatch | None:
     """`token_ids`: of PROBE_TEXT, by the pool's tokenizer. None: it may serve."""
     if said.roots is not None and pool.model not in said.roots:
-        return Refusal(Reason.MODEL, ", ".join(sorted(said.roots)), pool.model)
+        return IdentityMismatch(MismatchReason.MODEL, ", ".join(sorted(said.roots)), pool.model)
     root = said.root(pool.model)
     if root is not None and root != standard.root:
-        return Refusal(Reason.VERSION, root, standard.root or "")
+        return IdentityMismatch(MismatchReason.VERSION, root, standard.root or "")
     context = (said.max_context_tokens or {}).get(pool.model)
     if context is not None and context < pool.max_context_tokens:
-        return Refusal(Reason.CONTEXT, str(context), str(pool.max_context_tokens))
+        return IdentityMismatch(MismatchReason.CONTEXT, str(context), str(pool.max_context_tokens))
     if said.token_ids is not None and said.token_ids != token_ids:
-        return Refusal(Reason.TOKENIZER, f"{len(said.token_ids)} tokens", pool.tokenizer)
+        return IdentityMismatch(
+            MismatchReason.TOKENIZER, f"{len(said.token_ids)} tokens", pool.tokenizer
+        )
     if said.block_tokens is not None and said.block_tokens != standard.block_tokens:
-        return Refusal(Reason.BLOCK_SIZE, str(said.block_tokens), str(standard.block_tokens))
+        return IdentityMismatch(
+            MismatchReason.BLOCK_SIZE, str(said.block_tokens), str(standard.block_tokens)
+        )
     return None
 
 
 def _most(
-    every: Iterable[Identity], ask: Callable[[Identity], T | None], before: T | None
+    every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None], before: T | None
 ) -> T | None:
     counts = Counter(value for each in every if (value := ask(each)) is not None)
     if not counts:
@@ -106,5 +110,5 @@ def _most(
     return before if before in tied else min(tied, key=str)
 
 
-def _none(every: Iterable[Identity], ask: Callable[[Identity], T | None]) -> bool:
+def _none(every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None]) -> bool:
     return all(ask(each) is None for each in every)

@@ -8,41 +8,41 @@ from enum import StrEnum
 from typing import Final
 
 
-class Circuit(StrEnum):
+class CircuitState(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
 
 
-class Event(StrEnum):
+class CircuitEvent(StrEnum):
     SUCCESS = "success"  # it has generated
     FAILURE = "failure"  # it did not, and others before have not made it too many
     LAST_FAILURE = "last_failure"  # too many in a row, or it says itself that it is not well
     REST_OVER = "rest_over"
 
 
-TRANSITIONS: Final[dict[Circuit, dict[Event, Circuit]]] = {
-    Circuit.CLOSED: {
-        Event.SUCCESS: Circuit.CLOSED,
-        Event.FAILURE: Circuit.CLOSED,
-        Event.LAST_FAILURE: Circuit.OPEN,
-        Event.REST_OVER: Circuit.CLOSED,
+TRANSITIONS: Final[dict[CircuitState, dict[CircuitEvent, CircuitState]]] = {
+    CircuitState.CLOSED: {
+        CircuitEvent.SUCCESS: CircuitState.CLOSED,
+        CircuitEvent.FAILURE: CircuitState.CLOSED,
+        CircuitEvent.LAST_FAILURE: CircuitState.OPEN,
+        CircuitEvent.REST_OVER: CircuitState.CLOSED,
     },
-    Circuit.OPEN: {
+    CircuitState.OPEN: {
         # Asked all the same, because no other was well: it is back.
-        Event.SUCCESS: Circuit.CLOSED,
-        Event.FAILURE: Circuit.OPEN,
-        Event.LAST_FAILURE: Circuit.OPEN,
-        Event.REST_OVER: Circuit.HALF_OPEN,
+        CircuitEvent.SUCCESS: CircuitState.CLOSED,
+        CircuitEvent.FAILURE: CircuitState.OPEN,
+        CircuitEvent.LAST_FAILURE: CircuitState.OPEN,
+        CircuitEvent.REST_OVER: CircuitState.HALF_OPEN,
     },
-    Circuit.HALF_OPEN: {
-        Event.SUCCESS: Circuit.CLOSED,
-        Event.FAILURE: Circuit.OPEN,
-        Event.LAST_FAILURE: Circuit.OPEN,
-        Event.REST_OVER: Circuit.HALF_OPEN,
+    CircuitState.HALF_OPEN: {
+        CircuitEvent.SUCCESS: CircuitState.CLOSED,
+        CircuitEvent.FAILURE: CircuitState.OPEN,
+        CircuitEvent.LAST_FAILURE: CircuitState.OPEN,
+        CircuitEvent.REST_OVER: CircuitState.HALF_OPEN,
     },
 }
 
 
-def advance(circuit: Circuit, event: Event) -> Circuit:
+def advance(circuit: CircuitState, event: CircuitEvent) -> CircuitState:
     return TRANSITIONS[circuit][event]

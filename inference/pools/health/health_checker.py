@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from inference.pools.health.replica_states import Replicas, Wellness
+from inference.pools.health.replica_states import HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
 
 PROBE_EVERY_S: Final = 2.0
 MAX_PROBE_S: Final = 1.0
 
 
-class Probe(Protocol):
-    async def ask(self, replica: Replica) -> Wellness:
+class HealthCheck(Protocol):
+    async def ask(self, replica: Replica) -> HealthStatus:
         """Takes as long as it takes: the prober bounds it. Raises nothing but CancelledError."""
 
 
-class Prober:
+class HealthChecker:
     def __init__(
-        self, probe: Probe, replicas: Replicas, every: Callable[[], Iterable[Replica]]
+        self, probe: HealthCheck, replicas: ReplicaStates, every: Callable[[], Iterable[Replica]]
     ) -> None:
         """`every`: those that there are, asked anew for each round."""
         self._probe = probe
@@ -41,5 +41,5 @@ class Prober:
             async with asyncio.timeout(MAX_PROBE_S):
                 wellness = await self._probe.ask(replica)
         except TimeoutError:
-            wellness = Wellness.SILENT
+            wellness = HealthStatus.SILENT
         self._replicas.probed(replica, wellness)

@@ -10,20 +10,20 @@ instead of by errors.
 from typing import Final, Generic, TypeVar
 
 # In a row: one may be a long prompt, or a pause of the machine's.
-MAX_LATE: Final = 3
-REST_S: Final = 2.0  # the first
-MAX_REST_S: Final = 16.0
+MAX_CONSECUTIVE_LATE: Final = 3
+EJECTION_S: Final = 2.0  # the first
+MAX_EJECTION_S: Final = 16.0
 Request = TypeVar("Request")
 
 
-class Lateness(Generic[Request]):
+class LatencyOutlierDetector(Generic[Request]):
     """Of one replica. All times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._waiting: dict[Request, float] = {}  # until when the first token is in time
         self._num_late = 0  # in a row, without those that are still waiting
         self._rests_until_s: float | None = None  # None: it is not late
-        self._rest_s = REST_S
+        self._rest_s = EJECTION_S
 
     def asked(self, request: Request, *, until_s: float) -> None:
         """`until_s`: its first token is late after that."""
@@ -37,7 +37,7 @@ class Lateness(Generic[Request]):
         if now_s > until_s:
             self._one_more(now_s)
         else:
-            self._num_late, self._rests_until_s, self._rest_s = 0, None, REST_S
+            self._num_late, self._rests_until_s, self._rest_s = 0, None, EJECTION_S
 
     def left(self, request: Request, now_s: float) -> None:
         """Nobody waits for it any more: if it was late, it would have been later still."""
@@ -47,7 +47,7 @@ class Lateness(Generic[Request]):
 
     def is_late(self, now_s: float) -> bool:
         num_overdue = len(self.overdue(now_s))
-        if num_overdue and self._num_late + num_overdue >= MAX_LATE:
+        if num_overdue and self._num_late + num_overdue >= MAX_CONSECUTIVE_LATE:
             self._rest(now_s)
         if self._rests_until_s is None:
             return False
@@ -59,10 +59,10 @@ class Lateness(Generic[Request]):
 
     def _one_more(self, now_s: float) -> None:
         self._num_late += 1
-        if self._num_late >= MAX_LATE:
+        if self._num_late >= MAX_CONSECUTIVE_LATE:
             self._rest(now_s)
 
     def _rest(self, now_s: float) -> None:
         if self._rests_until_s is not None and now_s >= self._rests_until_s:  # it was tried
-            self._rest_s = min(2 * self._rest_s, MAX_REST_S)
+            self._rest_s = min(2 * self._rest_s, MAX_EJECTION_S)
         self._rests_until_s = now_s + self._rest_s

@@ -12,19 +12,19 @@ from typing import Any, Final
 import structlog
 
 from caret.foundation.clock import Clock
-from inference.errors import EngineFailed
-from inference.pools.health.circuit_breaker import Circuit, Event, advance
-from inference.pools.health.outlier_detection import Lateness
+from inference.errors import EngineError
+from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, advance
+from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
 # An engine that was killed needs longer to come back; others are asked meanwhile.
-REST_S: Final = 2.0
+EJECTION_S: Final = 2.0
 # One request that is lost may be the request's fault, or a connection's.
 MAX_FAILURES: Final = 3  # in a row
 log = structlog.get_logger(__name__)
 
 
-class Wellness(StrEnum):
+class HealthStatus(StrEnum):
     """What a replica says when it is asked how it is."""
 
     WELL = "well"
@@ -33,15 +33,17 @@ class Wellness(StrEnum):
 
 
 @dataclass(slots=True)
-class _Condition:
-    circuit: Circuit = Circuit.CLOSED
+class _ReplicaHealth:
+    circuit: CircuitState = CircuitState.CLOSED
     num_failures: int = 0  # in a row
     rests_until_s: float = 0.0  # monotonic; while it is open
     has_trial: bool = False  # while it is half open: a request tries it
     num_under_way: int = 0  # without what gives way
     num_moved: int = 0  # requests that another was asked instead, since it was late
     giving_way: set[asyncio.Task[Any]] = field(default_factory=set)
-    lateness: "Lateness[Attempt]" = field(default_factory=Lateness)
+    lateness: "LatencyOutlierDetector[ReplicaAttempt]" = field(
+        default_factory=LatencyOutlierDetector
+    )
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -65,11 +67,11 @@ class _Condition:
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class ReplicaAttempt:
     """One request at a replica; it says what became of it, or, when it was cut short, nothing."""
 
     clock: Clock
-    lateness: "Lateness[Attempt]"
+    lateness: "LatencyOutlierDetector[ReplicaAttempt]"
     elsewhere: Replica | None = None  # to be asked when this one is late
     task: asyncio.Task[Any] | None = None  # that awaits it, where there is one elsewhere
     is_moved: bool = False
@@ -96,13 +98,13 @@ class Attempt:
         return self.is_moved and self.task is not None and self.task.uncancel() == 0
 
 
-class Replicas:
+class ReplicaStates:
     """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address,
     until `keep` is told that they are gone."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._conditions: dict[str, _Condition] = {}
+        self._conditions: dict[str, _ReplicaHealth] = {}
         self._drained: frozenset[str] = frozenset()  # names
 
     def drain(self, names: Iterable[str]) -> None:
@@ -124,23 +126,23 @@ class Replicas:
     def rests_s(self, replica: Replica) -> float | None:
         """How much longer it is left alone; None: its circuit is not open."""
         condition = self._of(replica)
-        if condition.circuit is not Circuit.OPEN:
+        if condition.circuit is not CircuitState.OPEN:
             return None
         return max(0.0, condition.rests_until_s - self._clock.monotonic_s())
 
     def may_ask(self, replica: Replica) -> bool:
         condition = self._of(replica)
-        if condition.circuit is Circuit.OPEN and self._has_rested(condition):
-            self._advance(replica, Event.REST_OVER)
-        if condition.circuit is Circuit.HALF_OPEN:
+        if condition.circuit is CircuitState.OPEN and self._has_rested(condition):
+            self._advance(replica, CircuitEvent.REST_OVER)
+        if condition.circuit is CircuitState.HALF_OPEN:
             return not condition.has_trial
-        return condition.circuit is Circuit.CLOSED
+        return condition.circuit is CircuitState.CLOSED
 
     def is_late(self, replica: Replica) -> bool:
         """Whether others of its pool are better asked, though its circuit is closed."""
         return self._of(replica).lateness.is_late(self._clock.monotonic_s())
 
-    def circuit(self, replica: Replica) -> Circuit:
+    def circuit(self, replica: Replica) -> CircuitState:
         return self._of(replica).circuit
 
     def num_under_way(self, replica: Replica) -> int:
@@ -158,18 +160,18 @@ class Replicas:
         gives_way: bool = False,
         late_after_s: float = math.inf,
         elsewhere: Replica | None = None,
-    ) -> Iterator[Attempt]:
+    ) -> Iterator[ReplicaAttempt]:
         """Counts as under way until the context is left; what it says then moves the circuit.
 
         What gives way does not count, and its task is cancelled when something else comes.
 
-        Raises EngineFailed (`engine_late`) when it has waited for too long, and `elsewhere` is
+        Raises EngineError (`engine_late`) when it has waited for too long, and `elsewhere` is
         better asked (`move_overdue`).
         """
         condition = self._of(replica)
         task = None if elsewhere is None else _current_task()
-        attempt = Attempt(self._clock, condition.lateness, elsewhere, task)
-        is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
+        attempt = ReplicaAttempt(self._clock, condition.lateness, elsewhere, task)
+        is_trial = condition.circuit is CircuitState.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
         if not gives_way:  # it waits for all others
             until_s = self._clock.monotonic_s() + late_after_s
@@ -180,7 +182,7 @@ class Replicas:
         except asyncio.CancelledError:
             if not attempt.was_cancelled_for_it():
                 raise
-            raise EngineFailed(
+            raise EngineError(
                 "engine_late", "The engine takes too long.", http_status=503
             ) from None
         finally:
@@ -203,45 +205,45 @@ class Replicas:
             if num_moved:
                 log.info("replica.late", url=url, num_moved=num_moved)
 
-    def _has_better(self, attempt: Attempt) -> bool:
+    def _has_better(self, attempt: ReplicaAttempt) -> bool:
         other = attempt.elsewhere
         if other is None or self.is_drained(other) or self.is_late(other):
             return False
-        return self.circuit(other) is Circuit.CLOSED
+        return self.circuit(other) is CircuitState.CLOSED
 
-    def probed(self, replica: Replica, wellness: Wellness) -> None:
+    def probed(self, replica: Replica, wellness: HealthStatus) -> None:
         """A replica that says it is well may still answer nothing (vLLM while it shuts down does),
         so only what it generates closes its circuit."""
-        if wellness is Wellness.ILL:
-            self._advance(replica, Event.LAST_FAILURE)
-        elif wellness is Wellness.SILENT:
+        if wellness is HealthStatus.ILL:
+            self._advance(replica, CircuitEvent.LAST_FAILURE)
+        elif wellness is HealthStatus.SILENT:
             self._judge(replica, has_succeeded=False)
 
     def _judge(self, replica: Replica, *, has_succeeded: bool) -> None:
         condition = self._of(replica)
         if has_succeeded:
             condition.num_failures = 0
-            self._advance(replica, Event.SUCCESS)
+            self._advance(replica, CircuitEvent.SUCCESS)
             return
         condition.num_failures += 1
         is_last = condition.num_failures >= MAX_FAILURES
-        self._advance(replica, Event.LAST_FAILURE if is_last else Event.FAILURE)
+        self._advance(replica, CircuitEvent.LAST_FAILURE if is_last else CircuitEvent.FAILURE)
 
-    def _advance(self, replica: Replica, event: Event) -> None:
+    def _advance(self, replica: Replica, event: CircuitEvent) -> None:
         condition = self._of(replica)
         before, condition.circuit = condition.circuit, advance(condition.circuit, event)
-        if condition.circuit is Circuit.OPEN and event is not Event.REST_OVER:
-            condition.rests_until_s = self._clock.monotonic_s() + REST_S
+        if condition.circuit is CircuitState.OPEN and event is not CircuitEvent.REST_OVER:
+            condition.rests_until_s = self._clock.monotonic_s() + EJECTION_S
         if condition.circuit is not before:
             log.info("replica.circuit", replica=replica.name, circuit=condition.circuit.value)
 
-    def _has_rested(self, condition: _Condition) -> bool:
+    def _has_rested(self, condition: _ReplicaHealth) -> bool:
         return self._clock.monotonic_s() >= condition.rests_until_s
 
-    def _of(self, replica: Replica) -> _Condition:
+    def _of(self, replica: Replica) -> _ReplicaHealth:
         condition = self._conditions.get(replica.url)
         if condition is None:
-            condition = self._conditions[replica.url] = _Condition()
+            condition = self._conditions[replica.url] = _ReplicaHealth()
         return condition
 
 

@@ -6,12 +6,12 @@ One task looks at all of them, so that a request that is answered in time pays f
 import asyncio
 from typing import Final
 
-from inference.pools.health.replica_states import Replicas
+from inference.pools.health.replica_states import ReplicaStates
 
 LOOK_EVERY_S: Final = 0.05  # an eighth of the time after which anything is late
 
 
-async def moving_overdue(replicas: Replicas, *, every_s: float = LOOK_EVERY_S) -> None:
+async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = LOOK_EVERY_S) -> None:
     """Runs until cancelled."""
     while True:
         replicas.move_overdue()

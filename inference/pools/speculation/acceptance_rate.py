@@ -33,14 +33,14 @@ _SINGULAR: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class AcceptanceEstimate:
     acceptance: float | None  # 0 to 1; None: next to nothing is drafted
     is_low: bool  # below MIN_ACCEPTANCE, and surely so
     num_tokens: float  # generated, faded
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class AcceptanceWindow:
     """What one engine did between two looks at its counters."""
 
     generated: Mapping[Kind, int]  # not empty, each more than 0
@@ -48,7 +48,7 @@ class Window:
     accepted: float
 
 
-class Acceptances:
+class AcceptanceRates:
     """Of one group of engines, which serve the same kinds."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Acceptances:
         self._excess_squares *= left
         self._num_windows *= left
 
-    def add(self, window: Window) -> None:
+    def add(self, window: AcceptanceWindow) -> None:
         total = sum(window.generated.values())
         for kind, tokens in window.generated.items():
             for other, others_tokens in window.generated.items():
@@ -82,7 +82,7 @@ class Acceptances:
         self._excess_squares += excess * excess / total
         self._num_windows += 1
 
-    def estimates(self) -> dict[Kind, Estimate]:
+    def estimates(self) -> dict[Kind, AcceptanceEstimate]:
         """Of the kinds of which something can be said."""
         groups = self._groups()
         if self._num_windows < len(groups) + _MIN_WINDOWS_BEYOND:
@@ -95,7 +95,7 @@ class Acceptances:
         excess = [a - MIN_ACCEPTANCE * d for a, d in zip(accepted, drafted, strict=True)]
         variance = self._variance(groups, excess)
         return {
-            group[0]: Estimate(
+            group[0]: AcceptanceEstimate(
                 acceptance=_ratio(accepted[n], drafted[n]),
                 is_low=excess[n] + _STANDARD_ERRORS * math.sqrt(variance * inverse[n][n]) < 0,
                 num_tokens=self._num_tokens[group[0]],

@@ -13,9 +13,14 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from caret.foundation.clock import Clock
-from inference.completion.request_trace import Account
-from inference.pools.pool_config import Pools, Replica
-from inference.pools.speculation.acceptance_rate import Acceptances, Estimate, Kind, Window
+from inference.completion.request_trace import RequestTrace
+from inference.pools.pool_config import PoolConfig, Replica
+from inference.pools.speculation.acceptance_rate import (
+    AcceptanceEstimate,
+    AcceptanceRates,
+    AcceptanceWindow,
+    Kind,
+)
 
 MAX_LOOK_S: Final = 2.0
 MIN_WINDOW_TOKENS: Final = 50  # else the window stays open
@@ -25,7 +30,7 @@ _DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
 
 
-class Reader(Protocol):
+class SpeculationMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Mapping[str, list[float]] | None:
         """What the replica says at /metrics; None: it did not answer."""
 
@@ -45,37 +50,37 @@ class _Counters:
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedReplica:
     replica: Replica
-    acceptances: Acceptances  # shared by the replicas of the same pools
+    acceptances: AcceptanceRates  # shared by the replicas of the same pools
     before: _Counters | None = None  # None: not looked at yet
     generated: Counter[Kind] = field(default_factory=Counter)  # ours, since then
 
 
 @dataclass(slots=True)
-class _Followed:
+class _WatchedEngine:
     """A completion that is under way."""
 
-    account: Account
+    account: RequestTrace
     counted: int = 0  # of its tokens
 
 
-class Speculation:
+class SpeculationTracker:
     """Of replicas that speculate, in pools that have others: elsewhere nothing could follow."""
 
-    def __init__(self, pools: Pools, reader: Reader, clock: Clock) -> None:
+    def __init__(self, pools: PoolConfig, reader: SpeculationMetricsReader, clock: Clock) -> None:
         self._reader = reader
         self._clock = clock
         self._looked_s = clock.monotonic_s()
-        self._groups: dict[tuple[str, ...], Acceptances] = {}
+        self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
         self._pools = pools
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _WatchedReplica] = {}
         self._follow()
-        self._under_way: dict[int, _Followed] = {}  # by the account's identity
-        self._estimates: dict[Kind, Estimate] = {}
+        self._under_way: dict[int, _WatchedEngine] = {}  # by the account's identity
+        self._estimates: dict[Kind, AcceptanceEstimate] = {}
 
     @property
-    def estimates(self) -> dict[tuple[str, str], Estimate]:
+    def estimates(self) -> dict[tuple[str, str], AcceptanceEstimate]:
         """By pool and language."""
         return {_names(kind): estimate for kind, estimate in self._estimates.items()}
 
@@ -86,16 +91,16 @@ class Speculation:
         estimate = self._estimates.get(_kind(pool, language))
         return estimate is None or not estimate.is_low
 
-    def began(self, account: Account) -> None:
+    def began(self, account: RequestTrace) -> None:
         if self._watched:
-            self._under_way[id(account)] = _Followed(account)
+            self._under_way[id(account)] = _WatchedEngine(account)
 
-    def ended(self, account: Account) -> None:
+    def ended(self, account: RequestTrace) -> None:
         followed = self._under_way.pop(id(account), None)
         if followed is not None:
             self._count(followed)
 
-    def _count(self, followed: _Followed) -> None:
+    def _count(self, followed: _WatchedEngine) -> None:
         """What it has generated since it was last counted."""
         account = followed.account
         watched = self._watched.get(account.replica)
@@ -115,7 +120,7 @@ class Speculation:
         speculating = _speculating(self._pools)
         self._watched = {
             replica.name: self._watched.get(replica.name)
-            or _Watched(replica, self._groups.setdefault(names, Acceptances()))
+            or _WatchedReplica(replica, self._groups.setdefault(names, AcceptanceRates()))
             for replica, names in speculating.items()
         }
 
@@ -134,7 +139,7 @@ class Speculation:
             for kind, estimate in acceptances.estimates().items()
         }
 
-    async def _look_at(self, watched: _Watched) -> None:
+    async def _look_at(self, watched: _WatchedReplica) -> None:
         try:
             async with asyncio.timeout(MAX_LOOK_S):
                 values = await self._reader.read(watched.replica)
@@ -149,7 +154,7 @@ class Speculation:
             _close_window(watched, _Counters(*counters))
 
 
-def _close_window(watched: _Watched, now: _Counters) -> None:
+def _close_window(watched: _WatchedReplica, now: _Counters) -> None:
     before = watched.before
     passed = now.since(before) if before is not None else None
     if passed is not None and 0 <= passed.generated < MIN_WINDOW_TOKENS:
@@ -160,10 +165,10 @@ def _close_window(watched: _Watched, now: _Counters) -> None:
         return
     # An engine that was restarted has generated less than nothing, which is not ours either.
     if abs(passed.generated - generated.total()) <= MAX_FOREIGN * passed.generated:
-        watched.acceptances.add(Window(generated, passed.drafted, passed.accepted))
+        watched.acceptances.add(AcceptanceWindow(generated, passed.drafted, passed.accepted))
 
 
-def _speculating(pools: Pools) -> dict[Replica, tuple[str, ...]]:
+def _speculating(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:
     """Each with the names of its pools."""
     mixed = [
         pool

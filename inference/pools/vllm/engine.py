@@ -12,10 +12,10 @@ from typing import Final, Self
 
 import msgspec
 
-from inference.errors import EngineFailed, PromptRefused
-from inference.pools.engine import Chunk, EngineRequest, EngineStop
-from inference.pools.vllm.http_client import Answer, HttpClient
-from inference.pools.vllm.http_connection import ConnectionFailed, Garbled
+from inference.errors import EngineError, PromptRefused
+from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
+from inference.pools.vllm.http_client import HttpClient, HttpResponse
+from inference.pools.vllm.http_connection import ConnectionFailed, MalformedResponse
 
 _DONE: Final = b"[DONE]"
 # Of what a client sent. All other refusals (401, 404 and so on) are of the pool's configuration.
@@ -42,14 +42,14 @@ class _Usage(msgspec.Struct):
     prompt_tokens_details: _PromptDetails | None = None
 
 
-class _Event(msgspec.Struct):
+class _StreamEvent(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
     error: object = None  # of any shape
 
 
 _NO_CHOICE: Final = _Choice()
-_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_event = msgspec.json.Decoder(_StreamEvent).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -60,18 +60,18 @@ class VllmEngine:
         self._client = client
 
     @asynccontextmanager
-    async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
+    async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[EngineChunk]]:
         with closing(await self._ask(request)) as answer:
             if answer.status != HTTPStatus.OK:
-                raise _refused(answer.status)
-            yield _Chunks(answer, request)
+                raise _rejected_replicas(answer.status)
+            yield _ChunkStream(answer, request)
 
-    async def _ask(self, request: EngineRequest) -> Answer:
+    async def _ask(self, request: EngineRequest) -> HttpResponse:
         url = f"{request.replica.url}/v1/completions"
         try:
             return await self._client.post(url, _encode(_body(request)))
         except (ConnectionFailed, TimeoutError, OSError) as error:
-            raise EngineFailed(
+            raise EngineError(
                 "engine_unavailable", "No engine is available at the moment.", http_status=503
             ) from error
 
@@ -91,21 +91,21 @@ def _body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-class _Chunks:
+class _ChunkStream:
     """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
 
     What has come by the time that it is asked for is one chunk: under load several tokens wait.
     No generator: there is nothing to close, and loops keep a list of those.
     """
 
-    def __init__(self, answer: Answer, request: EngineRequest) -> None:
+    def __init__(self, answer: HttpResponse, request: EngineRequest) -> None:
         self._answer = answer
-        self._reader = _Reader(request)
+        self._reader = _StreamReader(request)
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Chunk:
+    async def __anext__(self) -> EngineChunk:
         reader = self._reader
         while reader.failure is None and not reader.is_done:
             if not (lines := await _lines(self._answer)):
@@ -120,16 +120,16 @@ class _Chunks:
         raise StopAsyncIteration
 
 
-async def _lines(answer: Answer) -> list[bytes]:
+async def _lines(answer: HttpResponse) -> list[bytes]:
     try:
         return await answer.lines()
-    except Garbled:
+    except MalformedResponse:
         raise _garbled() from None
     except ConnectionFailed as error:
         raise _lost() from error
 
 
-class _Reader:
+class _StreamReader:
     """Reads events; what it has read so far of a completion."""
 
     def __init__(self, request: EngineRequest) -> None:
@@ -138,10 +138,10 @@ class _Reader:
         self._max_cached_tokens = len(request.token_ids)
         self.stop: EngineStop | None = None
         self.is_done = False
-        self.failure: EngineFailed | None = None  # to be raised after what came before it
+        self.failure: EngineError | None = None  # to be raised after what came before it
         self._generated_tokens = 0
 
-    def read(self, lines: Sequence[bytes]) -> Chunk | None:
+    def read(self, lines: Sequence[bytes]) -> EngineChunk | None:
         """All events in one; None when there was none."""
         texts: list[str] = []
         usage: _Usage | None = None  # the last one: each counts from the beginning
@@ -156,12 +156,12 @@ class _Reader:
                     self.stop = _stop(choice.finish_reason)
                 usage = event.usage or usage
                 texts.append(choice.text)
-        except EngineFailed as failure:
+        except EngineError as failure:
             self.failure = failure
         if not texts:
             return None
         cached_tokens = None if usage is None else self._count(usage)
-        return Chunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
+        return EngineChunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
 
     def _count(self, usage: _Usage) -> int | None:
         """The cached tokens, where it says how many."""
@@ -176,19 +176,19 @@ def _clamped(count: int, max_count: int) -> int:
     return min(max(count, 0), max_count)
 
 
-def _event(line: bytes) -> _Event:
-    """Raises EngineFailed."""
+def _event(line: bytes) -> _StreamEvent:
+    """Raises EngineError."""
     try:
         event = _decode_event(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise _garbled() from None
     if event.error is not None:
-        raise _refused(_status_in(event.error))
+        raise _rejected_replicas(_status_in(event.error))
     return event
 
 
 def _stop(reason: str) -> EngineStop:
-    """Raises EngineFailed."""
+    """Raises EngineError."""
     if reason == "abort":  # the engine is going down
         raise _lost()
     return EngineStop.LENGTH if reason == "length" else EngineStop.STOP
@@ -200,19 +200,19 @@ def _status_in(error: object) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _refused(status: int | None) -> EngineFailed:
+def _rejected_replicas(status: int | None) -> EngineError:
     if status in _CONTENT_STATUSES:
         return PromptRefused()
     if status in _BUSY_STATUSES:
-        return EngineFailed("engine_busy", "The engine takes no requests now.", http_status=503)
+        return EngineError("engine_busy", "The engine takes no requests now.", http_status=503)
     if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return EngineFailed("engine_lost", "The engine failed.")
-    return EngineFailed("engine_refused", "The engine refused the request.")
+        return EngineError("engine_lost", "The engine failed.")
+    return EngineError("engine_refused", "The engine refused the request.")
 
 
-def _garbled() -> EngineFailed:
-    return EngineFailed("engine_garbled", "The engine's answer was not understood.")
+def _garbled() -> EngineError:
+    return EngineError("engine_garbled", "The engine's answer was not understood.")
 
 
-def _lost() -> EngineFailed:
-    return EngineFailed("engine_lost", "The engine ended in mid-stream.")
+def _lost() -> EngineError:
+    return EngineError("engine_lost", "The engine ended in mid-stream.")

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import aiohttp
 
-from inference.pools.health.replica_states import Wellness
+from inference.pools.health.replica_states import HealthStatus
 from inference.pools.pool_config import Replica
 
 
@@ -12,15 +12,15 @@ class VllmHealth:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def ask(self, replica: Replica) -> Wellness:
+    async def ask(self, replica: Replica) -> HealthStatus:
         try:
             url = f"{replica.url}/health"
             async with self._session.get(url, allow_redirects=False) as response:
                 status = response.status
         except aiohttp.ClientConnectorError:  # refused, or no such host
-            return Wellness.ILL
+            return HealthStatus.ILL
         except (aiohttp.ClientError, OSError):
-            return Wellness.SILENT
+            return HealthStatus.SILENT
         # 503: its engine is dead. What is no vLLM server, such as a router, may not know the path.
         is_ill = status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        return Wellness.ILL if is_ill else Wellness.WELL
+        return HealthStatus.ILL if is_ill else HealthStatus.WELL

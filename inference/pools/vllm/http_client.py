@@ -14,13 +14,13 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from inference.pools.vllm.http_connection import HttpConnection, Lost
+from inference.pools.vllm.http_connection import ConnectionLost, HttpConnection
 
 CONNECT_S: Final = 1.0
 # vLLM closes idle connections after 5 s: let go of them before.
-KEPT_S: Final = 4.0
+IDLE_TIMEOUT_S: Final = 4.0
 _SWEEP_S: Final = 0.5
-MAX_KEPT: Final = 256  # idle, to one server
+MAX_IDLE_CONNECTIONS: Final = 256  # idle, to one server
 # What is left of an answer after its last line is a few bytes; without them the connection goes.
 _END_S: Final = 0.05
 
@@ -34,12 +34,12 @@ class _Address:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _IdleConnection:
     connection: HttpConnection
     since_s: float
 
 
-class Answer:
+class HttpResponse:
     """What a server says to one request. Close it: in mid-answer that takes the request back."""
 
     def __init__(
@@ -66,7 +66,9 @@ class HttpClient:
 
     def __init__(self, *, max_stall_s: float) -> None:
         self._max_stall_s = max_stall_s
-        self._kept: defaultdict[str, deque[_Kept]] = defaultdict(deque)  # the youngest last
+        self._kept: defaultdict[str, deque[_IdleConnection]] = defaultdict(
+            deque
+        )  # the youngest last
         self._open: set[HttpConnection] = set()
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -85,14 +87,14 @@ class HttpClient:
             connection.drop()
         await asyncio.sleep(0)  # the loop closes sockets in its next turn
 
-    async def post(self, url: str, body: bytes) -> Answer:
+    async def post(self, url: str, body: bytes) -> HttpResponse:
         """Sends the request and waits for the head of its answer.
 
         Raises ConnectionFailed, OSError, TimeoutError.
         """
         request = b"%b%d\r\n\r\n%b" % (_address(url).head, len(body), body)
         connection = await self._asked(url, request)
-        return Answer(connection, await connection.status(), partial(self._keep, url))
+        return HttpResponse(connection, await connection.status(), partial(self._keep, url))
 
     async def _asked(self, url: str, request: bytes) -> HttpConnection:
         """A connection on which the head of the answer is here."""
@@ -100,7 +102,7 @@ class HttpClient:
         if kept is not None:
             try:
                 return await _ask(kept, request)
-            except Lost:
+            except ConnectionLost:
                 if kept.has_heard:
                     raise
                 # The server closed it just as it was used again: once more, on a new one.
@@ -129,18 +131,18 @@ class HttpClient:
 
     def _keep(self, url: str, connection: HttpConnection) -> None:
         kept = self._kept[url]
-        if not connection.can_be_asked or len(kept) >= MAX_KEPT:
+        if not connection.can_be_asked or len(kept) >= MAX_IDLE_CONNECTIONS:
             connection.drop()
             return
         loop = asyncio.get_running_loop()
-        kept.append(_Kept(connection, loop.time()))
+        kept.append(_IdleConnection(connection, loop.time()))
         if self._sweeping is None:
             self._sweeping = loop.call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
         """Lets go of what was idle for too long; comes again while anything is kept."""
         loop = asyncio.get_running_loop()
-        oldest_s = loop.time() - KEPT_S
+        oldest_s = loop.time() - IDLE_TIMEOUT_S
         for kept in self._kept.values():
             while kept and kept[0].since_s <= oldest_s:
                 kept.popleft().connection.drop()

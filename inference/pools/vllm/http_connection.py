@@ -28,11 +28,11 @@ class ConnectionFailed(Exception):
     """The connection cannot be used any more."""
 
 
-class Lost(ConnectionFailed):
+class ConnectionLost(ConnectionFailed):
     """It ended, or nothing came for too long."""
 
 
-class Garbled(ConnectionFailed):
+class MalformedResponse(ConnectionFailed):
     """What came is no HTTP, or beyond the bounds."""
 
 
@@ -115,11 +115,11 @@ class HttpConnection(asyncio.Protocol):
         elif self._failure is None:
             self._on_end = then
             self._cancel_stall()
-            self._stall = self._loop.call_later(within_s, self._fail, Lost)
+            self._stall = self._loop.call_later(within_s, self._fail, ConnectionLost)
 
     def drop(self) -> None:
         """Closes at once: an engine takes that for the end of the request."""
-        self._fail(Lost)
+        self._fail(ConnectionLost)
 
     # What the transport calls.
 
@@ -127,12 +127,12 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._fail(Lost)
+        self._fail(ConnectionLost)
         self._on_closed(self)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_asked:  # nobody has asked: whose answer it is cannot be told
-            self._fail(Garbled)
+            self._fail(MalformedResponse)
             return
         self._heard_s = self._loop.time()
         if self._status is None:
@@ -140,9 +140,9 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._fail(Garbled)
+            self._fail(MalformedResponse)
         if self._status is None and self._num_head_bytes > MAX_HEAD_BYTES:
-            self._fail(Garbled)
+            self._fail(MalformedResponse)
         if self._num_held_bytes > MAX_HELD_BYTES and not self._is_paused and self._is_asked:
             self._is_paused = True
             self._transport.pause_reading()
@@ -155,7 +155,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if not self._is_asked:  # a second answer to one request
-            self._fail(Garbled)
+            self._fail(MalformedResponse)
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -175,7 +175,7 @@ class HttpConnection(asyncio.Protocol):
         self._tear(body[end + 1 :])
         for line in whole.split(b"\n"):
             if len(line) > MAX_LINE_BYTES:
-                self._fail(Garbled)
+                self._fail(MalformedResponse)
             elif line.startswith(_DATA):
                 self._lines.append(line[len(_DATA) :].strip())
                 self._num_held_bytes += len(line)
@@ -186,7 +186,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_asked = False
         self._cancel_stall()
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
-            self._close(Lost)
+            self._close(ConnectionLost)
         if self._on_end is not None:
             then, self._on_end = self._on_end, None
             then(self)
@@ -197,7 +197,7 @@ class HttpConnection(asyncio.Protocol):
         self._torn.append(piece)
         self._num_torn_bytes += len(piece)
         if self._num_torn_bytes > MAX_LINE_BYTES:
-            self._fail(Garbled)
+            self._fail(MalformedResponse)
 
     def _is_early(self) -> bool:
         """More may come, and who reads has just read."""
@@ -217,7 +217,7 @@ class HttpConnection(asyncio.Protocol):
         if left_s > 0:
             self._stall = self._loop.call_later(left_s, self._on_stall)
         else:
-            self._fail(Lost)
+            self._fail(ConnectionLost)
 
     async def _more(self) -> None:
         if self._failure is not None:

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 import aiohttp
 import msgspec
 
-from inference.pools.discovery.pool_members import NoAddress, NoAnswer
-from inference.pools.discovery.replica_identity import PROBE_TEXT, Identity
+from inference.pools.discovery.pool_members import NameNotFound, Unreachable
+from inference.pools.discovery.replica_identity import PROBE_TEXT, ReplicaIdentity
 from inference.pools.pool_config import Replica
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
@@ -18,17 +18,17 @@ _BLOCK_SIZE: Final = re.compile(r'^vllm:cache_config_info\{[^}]*\bblock_size="(\
 T = TypeVar("T")
 
 
-class _Model(msgspec.Struct):
+class _ServedModel(msgspec.Struct):
     id: str
     root: str | None = None
     max_model_len: int | None = None
 
 
-class _Models(msgspec.Struct):
-    data: tuple[_Model, ...]
+class _ModelsResponse(msgspec.Struct):
+    data: tuple[_ServedModel, ...]
 
 
-class _Tokenized(msgspec.Struct):
+class _TokenizeResponse(msgspec.Struct):
     tokens: tuple[int, ...]
 
 
@@ -36,16 +36,16 @@ class VllmIdentity:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def ask(self, replica: Replica, model: str) -> Identity:
-        """The caller bounds the time. Raises NoAnswer."""
-        models = _read(await self._fetch("GET", f"{replica.url}/v1/models"), _Models)
+    async def ask(self, replica: Replica, model: str) -> ReplicaIdentity:
+        """The caller bounds the time. Raises Unreachable."""
+        models = _read(await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse)
         question = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
         tokenized = _read(
-            await self._fetch("POST", f"{replica.url}/tokenize", json=question), _Tokenized
+            await self._fetch("POST", f"{replica.url}/tokenize", json=question), _TokenizeResponse
         )
         page = (await self._fetch("GET", f"{replica.url}/metrics")).decode("utf-8", "replace")
         block = _BLOCK_SIZE.search(page)
-        return Identity(
+        return ReplicaIdentity(
             roots=None if models is None else {each.id: each.root for each in models.data},
             max_context_tokens=None
             if models is None
@@ -56,7 +56,7 @@ class VllmIdentity:
 
     async def _fetch(self, method: str, url: str, **options: Any) -> bytes:
         """Empty where the server does not know the question."""
-        return await _answered(self._exchange(method, url, **options))
+        return await _on_first_token(self._exchange(method, url, **options))
 
     async def _exchange(self, method: str, url: str, **options: Any) -> bytes:
         # Whoever is led elsewhere would hear what another says of itself.
@@ -65,13 +65,13 @@ class VllmIdentity:
             return await response.content.read(_MAX_BYTES) if response.status == 200 else b""
 
 
-async def _answered(exchange: Awaitable[T]) -> T:
+async def _on_first_token(exchange: Awaitable[T]) -> T:
     try:
         return await exchange
     except aiohttp.ClientConnectorDNSError as error:
-        raise NoAddress from error
+        raise NameNotFound from error
     except (aiohttp.ClientError, OSError) as error:
-        raise NoAnswer from error
+        raise Unreachable from error
 
 
 def _read(body: bytes, kind: type[T]) -> T | None:

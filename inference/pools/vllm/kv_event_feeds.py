@@ -7,9 +7,9 @@ from typing import Final
 import structlog
 
 from caret.foundation.log_config import describe
-from inference.pools.pool_config import Pools, Replica
-from inference.prefix_cache.cache_index import CacheIndex
-from inference.prefix_cache.kv_event_feed import KvEventFeed, Publication
+from inference.pools.pool_config import PoolConfig, Replica
+from inference.prefix_cache.cache_index import PrefixCacheIndex
+from inference.prefix_cache.kv_event_feed import KvEventFeed, KvEventPublication
 
 LOOK_EVERY_S: Final = 1.0
 _AFTER_DEFECT_S: Final = 1.0
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 class KvEventFeeds:
-    def __init__(self, pools: Pools, index: CacheIndex) -> None:
+    def __init__(self, pools: PoolConfig, index: PrefixCacheIndex) -> None:
         self._pools = pools
         self._index = index
 
@@ -37,7 +37,9 @@ class KvEventFeeds:
     async def _feed(self, replica: Replica) -> None:
         """A defect in one feed ends no other."""
         assert replica.kv_events is not None
-        publication = Publication(replica.name, events=replica.kv_events, replay=replica.kv_replay)
+        publication = KvEventPublication(
+            replica.name, events=replica.kv_events, replay=replica.kv_replay
+        )
         feed = KvEventFeed(publication, self._index.watch(replica.url))
         while True:
             try:

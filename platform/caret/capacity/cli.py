@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from caret.capacity.inputs import BadFigure, Figures, Queue, requests_per_s
+from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue, requests_per_s
 from caret.capacity.measurements import from_file, read_metrics
-from caret.capacity.plan import make_plan
+from caret.capacity.plan import compute_plan
 from caret.capacity.plot import draw
 from caret.capacity.table import show
 
 MAX_DURING_S: Final = 600.0
-_DEFAULTS: Final = {each.name: each.default for each in fields(Figures)}
+_DEFAULTS: Final = {each.name: each.default for each in fields(CapacityInputs)}
 _OPTIONS: Final = {
     "requests_per_s": "sustained load",
     "context_tokens": "tokens of a prompt",
@@ -38,9 +38,9 @@ _OPTIONS: Final = {
 
 
 def main(argv: list[str]) -> int:
-    """Raises BadFigure."""
+    """Raises InvalidInput."""
     options = _parser().parse_args(argv)
-    plan = make_plan(_figures(options))
+    plan = compute_plan(_figures(options))
     if options.svg is not None:
         _write(options.svg, draw(plan))
     if options.json:
@@ -81,9 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _figures(options: argparse.Namespace) -> Figures:
+def _figures(options: argparse.Namespace) -> CapacityInputs:
     if not 0 < options.during <= MAX_DURING_S:  # nor NaN
-        raise BadFigure(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
+        raise InvalidInput(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
     found: dict[str, Any] = from_file(options.figures) if options.figures else {}
     if options.url:
         found |= read_metrics(options.url, during_s=options.during)
@@ -98,11 +98,11 @@ def _figures(options: argparse.Namespace) -> Figures:
             tokens_per_day=options.tokens_per_day, output_tokens=output_tokens
         )
     if "requests_per_s" not in found:
-        raise BadFigure(
+        raise InvalidInput(
             "No load is known. Give --requests-per-s or --tokens-per-day, or the --url of a gateway"
             " that is at work."
         )
-    return Figures(**_with_whole_gpus(found))
+    return CapacityInputs(**_with_whole_gpus(found))
 
 
 def _with_whole_gpus(found: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _with_whole_gpus(found: dict[str, Any]) -> dict[str, Any]:
     if num_gpus is None:
         return found
     if not math.isfinite(num_gpus) or num_gpus != int(num_gpus):
-        raise BadFigure(f"num_gpus is {num_gpus:g}; it must be a whole number.")
+        raise InvalidInput(f"num_gpus is {num_gpus:g}; it must be a whole number.")
     return found | {"num_gpus": int(num_gpus)}
 
 
@@ -118,7 +118,7 @@ def _write(path: Path, drawing: str) -> None:
     try:
         path.write_text(drawing)
     except OSError as error:
-        raise BadFigure(f"{path} cannot be written: {error.strerror}.") from error
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _option(name: str) -> str:

@@ -22,12 +22,12 @@ class Queue(StrEnum):
     SHARED = "shared"  # at whichever is free first: one M/G/k queue
 
 
-class BadFigure(BadSetting):
+class InvalidInput(BadSetting):
     """A figure that no service can have; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class CapacityInputs:
     """Means, unless they say otherwise. Of a GPU: of one replica, however many chips it has."""
 
     requests_per_s: float  # sustained
@@ -51,7 +51,7 @@ class Figures:
     queue: Queue = Queue.PINNED
 
     def __post_init__(self) -> None:
-        """Raises BadFigure."""
+        """Raises InvalidInput."""
         for name in _POSITIVE:
             _require(name, getattr(self, name) > 0, "more than 0", self)
         for name in _NOT_NEGATIVE:
@@ -78,17 +78,17 @@ _POSITIVE: Final = (
     *("stream_tokens_per_s", "target_ms"),
 )
 _NOT_NEGATIVE: Final = ("output_tokens", "warm_tokens", "overhead_ms", "dollars_per_gpu_hour")
-NUMBERS: Final = tuple(each.name for each in fields(Figures) if each.name != "queue")
+NUMBERS: Final = tuple(each.name for each in fields(CapacityInputs) if each.name != "queue")
 
 
 def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
-    """The load that generates so many tokens a day, evenly. Raises BadFigure."""
+    """The load that generates so many tokens a day, evenly. Raises InvalidInput."""
     if not (tokens_per_day > 0 and math.isfinite(tokens_per_day) and output_tokens > 0):
-        raise BadFigure("Tokens a day, and tokens of a completion, must be more than 0.")
+        raise InvalidInput("Tokens a day, and tokens of a completion, must be more than 0.")
     return tokens_per_day / SECONDS_PER_DAY / output_tokens
 
 
-def _require(name: str, is_right: bool, what: str, figures: Figures) -> None:
+def _require(name: str, is_right: bool, what: str, figures: CapacityInputs) -> None:
     value = getattr(figures, name)
     if not is_right or not math.isfinite(value):  # NaN is never right, infinity often is
-        raise BadFigure(f"{name} is {value:g}; it must be {what}.")
+        raise InvalidInput(f"{name} is {value:g}; it must be {what}.")

@@ -11,32 +11,32 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from caret.capacity.inputs import NUMBERS, BadFigure
+from caret.capacity.inputs import NUMBERS, InvalidInput
 
-Found = dict[str, float]  # fields of Figures
+MeasuredInputs = dict[str, float]  # fields of Figures
 Totals = Counter[str]  # a metric's name, with the sum of its values over all labels
 _WARM_UP: Final = "warm_up"  # the gateway's label
 _TIMEOUT_S: Final = 10.0
 _COLD: Final = "direct.cold."  # tests.benchmarks.first_token: straight from the engine, uncached
 
 
-def from_file(path: Path) -> Found:
-    """Of a JSON object of figures, or of a benchmark's lines. Raises BadFigure."""
+def from_file(path: Path) -> MeasuredInputs:
+    """Of a JSON object of figures, or of a benchmark's lines. Raises InvalidInput."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadFigure(f"{path} cannot be read: {type(error).__name__}.") from error
+        raise InvalidInput(f"{path} cannot be read: {type(error).__name__}.") from error
     objects = _objects(text, path)
-    found: Found = {}
+    found: MeasuredInputs = {}
     for each in objects:
         found |= _numbers(each, path) if "figure" not in each else _named(each, path)
     return found | _cold_prefill(objects)
 
 
-def from_metrics(before: Totals, after: Totals, *, seconds: float) -> Found:
+def from_metrics(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
     """`before` and `after` were read `seconds` apart. The load is what came in between; ratios are
     of all that was counted since the start, so that a quiet minute still has them."""
-    found: Found = {}
+    found: MeasuredInputs = {}
     requests = after["caret_completions_total"] - before["caret_completions_total"]
     if requests > 0:
         found["requests_per_s"] = requests / seconds
@@ -61,8 +61,8 @@ _RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 }
 
 
-def read_metrics(urls: Iterable[str], *, during_s: float) -> Found:
-    """Of running gateways and engines, asked twice. Raises BadFigure."""
+def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
+    """Of running gateways and engines, asked twice. Raises InvalidInput."""
     urls = list(urls)
     before = totals(_fetch(url) for url in urls)
     time.sleep(during_s)
@@ -72,7 +72,7 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> Found:
 def totals(texts: Iterable[str]) -> Totals:
     """Without warm-ups, which nobody waits for: a real request's hit rate is what they are for.
 
-    Raises BadFigure for what is no page of Prometheus metrics.
+    Raises InvalidInput for what is no page of Prometheus metrics.
     """
     summed: Totals = Counter()
     try:
@@ -84,18 +84,18 @@ def totals(texts: Iterable[str]) -> Totals:
                     # Integers for mypy's Counter; the values are floats all along.
                     summed[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:
-        raise BadFigure("What answers there are no Prometheus metrics.") from error
+        raise InvalidInput("What answers there are no Prometheus metrics.") from error
     return summed
 
 
 def _fetch(url: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise BadFigure(f"{url} is no http address.")
+        raise InvalidInput(f"{url} is no http address.")
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310  # http only
             text: str = response.read().decode("utf-8", "replace")
     except (OSError, ValueError) as error:
-        raise BadFigure(f"{url} cannot be read: {error}.") from error
+        raise InvalidInput(f"{url} cannot be read: {error}.") from error
     return text
 
 
@@ -106,19 +106,21 @@ def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
         except ValueError:
             parsed = [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
-        raise BadFigure(f"{path} holds neither a JSON object nor lines of them.") from error
+        raise InvalidInput(f"{path} holds neither a JSON object nor lines of them.") from error
     if not parsed or not all(isinstance(each, dict) for each in parsed):
-        raise BadFigure(f"{path} holds neither a JSON object nor lines of them.")
+        raise InvalidInput(f"{path} holds neither a JSON object nor lines of them.")
     return parsed
 
 
-def _numbers(each: Mapping[str, Any], path: Path) -> Found:
+def _numbers(each: Mapping[str, Any], path: Path) -> MeasuredInputs:
     if unknown := set(each) - set(NUMBERS):
-        raise BadFigure(f"{path}: there is no figure {min(unknown)}; there are {_list(NUMBERS)}.")
+        raise InvalidInput(
+            f"{path}: there is no figure {min(unknown)}; there are {_list(NUMBERS)}."
+        )
     return {name: _number(name, value, path) for name, value in each.items()}
 
 
-def _named(line: Mapping[str, Any], path: Path) -> Found:
+def _named(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
     """A benchmark's line counts when its figure has a name of ours."""
     name = line["figure"]
     return {name: _number(name, line.get("value"), path)} if name in NUMBERS else {}
@@ -126,11 +128,11 @@ def _named(line: Mapping[str, Any], path: Path) -> Found:
 
 def _number(name: str, value: object, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadFigure(f"{path}: {name} is no number.")
+        raise InvalidInput(f"{path}: {name} is no number.")
     return value
 
 
-def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> Found:
+def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
     """Rate and overhead, from first tokens of cold prompts of several lengths: the straight line
     through them, by least squares."""
     points = [

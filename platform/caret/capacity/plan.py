@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from caret.capacity.inputs import BadFigure, Figures
-from caret.capacity.queueing import Overloaded
+from caret.capacity.inputs import CapacityInputs, InvalidInput
+from caret.capacity.queueing import QueueUnstable
 from caret.capacity.sizing import (
     busy_gpus,
     dollars_per_1000_accepted,
@@ -12,22 +12,27 @@ from caret.capacity.sizing import (
     gpus_for_target,
     num_in_flight,
 )
-from caret.capacity.time_to_first_token import FirstToken, cold_ms, first_token, warm_ms
+from caret.capacity.time_to_first_token import (
+    FirstTokenLatency,
+    cold_first_token_ms,
+    estimate_first_token,
+    warm_ms,
+)
 
 TABLE_HIT_RATES: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
-class AtHitRate:
+class HitRateRow:
     hit_rate: float
-    sustained: FirstToken | None  # None: the fleet is overloaded
-    burst: FirstToken | None
+    sustained: FirstTokenLatency | None  # None: the fleet is overloaded
+    burst: FirstTokenLatency | None
     min_gpus: int  # below it the sustained load grows a queue without end
     gpus: int  # for the sustained load at the utilisation
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class CapacityLoad:
     requests_per_s: float
     num_in_flight: float | None  # by Little's law; None: the fleet is overloaded
     busy_gpus: float
@@ -36,35 +41,35 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    figures: Figures
+class CapacityPlan:
+    figures: CapacityInputs
     num_gpus: int  # the fleet of the tables and the cost: as given, or for the sustained load
     cold_ms: float
     warm_ms: float
-    sustained: Load
-    burst: Load
-    hit_rates: tuple[AtHitRate, ...]  # the table's, ascending, with the figures' own
+    sustained: CapacityLoad
+    burst: CapacityLoad
+    hit_rates: tuple[HitRateRow, ...]  # the table's, ascending, with the figures' own
     # The lowest hit rate whose sustained p99 is within the target; None: none is.
     min_hit_rate: float | None
     dollars_per_hour: float
     dollars_per_1000_accepted: float | None  # None: nothing is accepted
 
 
-def make_plan(figures: Figures) -> Plan:
-    """Raises BadFigure when the fleet that was given cannot bear the sustained load."""
+def compute_plan(figures: CapacityInputs) -> CapacityPlan:
+    """Raises InvalidInput when the fleet that was given cannot bear the sustained load."""
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=figures.requests_per_s)
     needed = gpus_at_utilisation(busy, figures.utilisation)
     num_gpus = figures.num_gpus or needed
     if busy >= num_gpus:
-        raise BadFigure(
+        raise InvalidInput(
             f"{figures.requests_per_s:,.6g} requests/s are more than {num_gpus:,} GPUs can do:"
             f" {_stable(busy):,} would be busy all the time, {needed:,} are needed at a"
             f" utilisation of {figures.utilisation:.0%}."
         )
-    return Plan(
+    return CapacityPlan(
         figures=figures,
         num_gpus=num_gpus,
-        cold_ms=cold_ms(figures),
+        cold_ms=cold_first_token_ms(figures),
         warm_ms=warm_ms(figures),
         sustained=_load(figures, figures.requests_per_s, num_gpus),
         burst=_load(figures, figures.requests_per_s * figures.burst, num_gpus),
@@ -83,11 +88,11 @@ def make_plan(figures: Figures) -> Plan:
     )
 
 
-def _load(figures: Figures, requests_per_s: float, num_gpus: int) -> Load:
+def _load(figures: CapacityInputs, requests_per_s: float, num_gpus: int) -> CapacityLoad:
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=requests_per_s)
     found = _first_token(figures, figures.hit_rate, requests_per_s, num_gpus)
     decode_s = figures.output_tokens / figures.stream_tokens_per_s
-    return Load(
+    return CapacityLoad(
         requests_per_s=requests_per_s,
         num_in_flight=(
             num_in_flight(requests_per_s, found.mean_ms / 1000 + decode_s) if found else None
@@ -98,11 +103,11 @@ def _load(figures: Figures, requests_per_s: float, num_gpus: int) -> Load:
     )
 
 
-def at_hit_rate(figures: Figures, hit_rate: float, num_gpus: int) -> AtHitRate:
+def at_hit_rate(figures: CapacityInputs, hit_rate: float, num_gpus: int) -> HitRateRow:
     sustained_per_s = figures.requests_per_s
     busy = busy_gpus(figures, hit_rate=hit_rate, requests_per_s=sustained_per_s)
     burst_per_s = sustained_per_s * figures.burst
-    return AtHitRate(
+    return HitRateRow(
         hit_rate=hit_rate,
         sustained=_first_token(figures, hit_rate, sustained_per_s, num_gpus),
         burst=_first_token(figures, hit_rate, burst_per_s, num_gpus),
@@ -112,13 +117,13 @@ def at_hit_rate(figures: Figures, hit_rate: float, num_gpus: int) -> AtHitRate:
 
 
 def _first_token(
-    figures: Figures, hit_rate: float, requests_per_s: float, num_gpus: int
-) -> FirstToken | None:
+    figures: CapacityInputs, hit_rate: float, requests_per_s: float, num_gpus: int
+) -> FirstTokenLatency | None:
     try:
-        return first_token(
+        return estimate_first_token(
             figures, hit_rate=hit_rate, requests_per_s=requests_per_s, num_gpus=num_gpus
         )
-    except Overloaded:
+    except QueueUnstable:
         return None
 
 
@@ -127,7 +132,7 @@ def _stable(busy: float) -> int:
     return int(busy) + 1
 
 
-def _min_hit_rate(figures: Figures, num_gpus: int) -> float | None:
+def _min_hit_rate(figures: CapacityInputs, num_gpus: int) -> float | None:
     def suffices(hit_rate: float) -> bool:
         found = _first_token(figures, hit_rate, figures.requests_per_s, num_gpus)
         return found is not None and found.p99_ms <= figures.target_ms

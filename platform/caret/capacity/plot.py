@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.capacity import svg
-from caret.capacity.plan import AtHitRate, Plan, at_hit_rate
-from caret.capacity.time_to_first_token import FirstToken
+from caret.capacity.plan import CapacityPlan, HitRateRow, at_hit_rate
+from caret.capacity.time_to_first_token import FirstTokenLatency
 
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 96, 78, 64
@@ -28,7 +28,7 @@ text { fill: currentColor }
   .p50 { stroke: #3fb950 } .p95 { stroke: #58a6ff } .p99 { stroke: #f0883e }
 }
 """
-_QUANTILES: Final[dict[str, Callable[[FirstToken], float]]] = {
+_QUANTILES: Final[dict[str, Callable[[FirstTokenLatency], float]]] = {
     "p50": lambda found: found.p50_ms,
     "p95": lambda found: found.p95_ms,
     "p99": lambda found: found.p99_ms,
@@ -36,7 +36,7 @@ _QUANTILES: Final[dict[str, Callable[[FirstToken], float]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PlotLabels:
     """The picture's own, for pages of another language."""
 
     title: str = "First token over prefix-cache hit rate"
@@ -50,7 +50,7 @@ class Words:
     overloaded: str = "overloaded"
 
 
-_ENGLISH: Final = Words()
+_ENGLISH: Final = PlotLabels()
 
 
 class _Scale:
@@ -79,16 +79,16 @@ class Drawing:
     left: float
     right: float
     low_rate: float  # at `left`; at `right` it is 1
-    curve: tuple[AtHitRate, ...]  # ascending
+    curve: tuple[HitRateRow, ...]  # ascending
 
 
-def draw(plan: Plan) -> str:
+def draw(plan: CapacityPlan) -> str:
     """A file of its own, with its style."""
     return drawing(plan, style=_STYLE).svg + "\n"
 
 
 def drawing(
-    plan: Plan, *, style: str = "", steps: int = _CURVE_STEPS, words: Words = _ENGLISH
+    plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, words: PlotLabels = _ENGLISH
 ) -> Drawing:
     """Without `style` for a page that has its own for the classes."""
     figures, curve = plan.figures, _curve(plan, steps)
@@ -117,7 +117,7 @@ def drawing(
     return Drawing(picture, _LEFT, _WIDTH - _RIGHT, scale.low_rate, tuple(curve))
 
 
-def _curve(plan: Plan, steps: int) -> list[AtHitRate]:
+def _curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
     """Up to where every request is warm; beyond, only the model's granularity would speak."""
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
@@ -130,7 +130,7 @@ def _low_rate(lost: Sequence[float]) -> float:
     return min(0.9, math.floor(max(lost) * 20 - 1) / 20) if lost and max(lost) > 0.1 else 0.0
 
 
-def _titles(plan: Plan, words: Words) -> list[str]:
+def _titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
     figures = plan.figures
     load = words.load % {
         "requests_per_s": f"{figures.requests_per_s:,.4g}",
@@ -144,7 +144,7 @@ def _titles(plan: Plan, words: Words) -> list[str]:
     ]
 
 
-def _axes(scale: _Scale, words: Words) -> list[str]:
+def _axes(scale: _Scale, words: PlotLabels) -> list[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     parts = []
     step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
@@ -163,7 +163,7 @@ def _axes(scale: _Scale, words: Words) -> list[str]:
     return parts
 
 
-def _overload(lost: Sequence[float], scale: _Scale, words: Words) -> list[str]:
+def _overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[str]:
     """The hit rates at which the fleet cannot bear the load: the lowest ones, if any."""
     if not lost:
         return []
@@ -175,7 +175,7 @@ def _overload(lost: Sequence[float], scale: _Scale, words: Words) -> list[str]:
     return parts
 
 
-def _marks(plan: Plan, scale: _Scale) -> list[str]:
+def _marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
     """The target, and the hit rate of the figures."""
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     x, y = scale.x(plan.figures.hit_rate), scale.y(plan.figures.target_ms)
@@ -191,7 +191,7 @@ def _marks(plan: Plan, scale: _Scale) -> list[str]:
 
 
 def _curves(
-    told: Sequence[tuple[float, FirstToken]], scale: _Scale, most_ms: float, target_y: float
+    told: Sequence[tuple[float, FirstTokenLatency]], scale: _Scale, most_ms: float, target_y: float
 ) -> list[str]:
     parts: list[str] = []
     # The target's own label stands in the same margin.

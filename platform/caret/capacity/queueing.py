@@ -19,12 +19,12 @@ _MOST: Final = 1e30  # one in so many is none
 _LEAST: Final = 1e-17  # of a sum that a float has the digits for
 
 
-class Overloaded(Exception):
+class QueueUnstable(Exception):
     """More work comes than the servers can do: the queue would grow without end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceTime:
     """A request's time at its server: one of several, each with its probability."""
 
     kinds: Sequence[tuple[float, float]]  # probability, seconds
@@ -44,7 +44,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitDistribution:
     probability: float  # that a request waits at all
     mean_s: float  # of all requests, those that do not wait included
 
@@ -57,16 +57,18 @@ class Waiting:
         return self.probability * math.exp(-seconds * self.probability / self.mean_s)
 
 
-def waiting(arrivals_per_s: float, service: Service, *, num_servers: int) -> Waiting:
+def compute_wait(
+    arrivals_per_s: float, service: ServiceTime, *, num_servers: int
+) -> WaitDistribution:
     """Raises Overloaded."""
     offered = arrivals_per_s * service.mean_s
     if offered >= num_servers:
-        raise Overloaded
+        raise QueueUnstable
     if offered == 0:
-        return Waiting(probability=0.0, mean_s=0.0)
+        return WaitDistribution(probability=0.0, mean_s=0.0)
     probability = erlang_c(num_servers, offered)
     mean_of_markov_s = probability * service.mean_s / (num_servers - offered)
-    return Waiting(probability, mean_of_markov_s * (1 + service.squared_variation) / 2)
+    return WaitDistribution(probability, mean_of_markov_s * (1 + service.squared_variation) / 2)
 
 
 def erlang_c(num_servers: int, offered: float) -> float:
@@ -88,7 +90,7 @@ def erlang_c(num_servers: int, offered: float) -> float:
     return blocked / (1 - offered / num_servers * (1 - blocked))
 
 
-def sojourn_quantile_s(wait: Waiting, service: Service, quantile: float) -> float:
+def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: float) -> float:
     """The time that `quantile` of all requests need at most, waiting and service together."""
     low_s, high_s = 0.0, max(seconds for _, seconds in service.kinds) + 1e-6
     while _slower(wait, service, high_s) > 1 - quantile:
@@ -102,5 +104,5 @@ def sojourn_quantile_s(wait: Waiting, service: Service, quantile: float) -> floa
     return high_s
 
 
-def _slower(wait: Waiting, service: Service, seconds: float) -> float:
+def _slower(wait: WaitDistribution, service: ServiceTime, seconds: float) -> float:
     return sum(share * wait.exceeds(seconds - needed_s) for share, needed_s in service.kinds)

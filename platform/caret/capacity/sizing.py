@@ -3,9 +3,9 @@
 import math
 from typing import Final
 
-from caret.capacity.inputs import MAX_GPUS, BadFigure, Figures
-from caret.capacity.queueing import Overloaded
-from caret.capacity.time_to_first_token import first_token
+from caret.capacity.inputs import MAX_GPUS, CapacityInputs, InvalidInput
+from caret.capacity.queueing import QueueUnstable
+from caret.capacity.time_to_first_token import estimate_first_token
 
 _SECONDS_PER_HOUR: Final = 3_600
 
@@ -15,7 +15,7 @@ def num_in_flight(requests_per_s: float, seconds: float) -> float:
     return requests_per_s * seconds
 
 
-def busy_gpus(figures: Figures, *, hit_rate: float, requests_per_s: float) -> float:
+def busy_gpus(figures: CapacityInputs, *, hit_rate: float, requests_per_s: float) -> float:
     """GPUs that would be busy all the time: fewer can never do the work."""
     prefill_s = (1 - hit_rate) * figures.context_tokens / figures.prefill_tokens_per_s
     decode_s = figures.output_tokens / figures.decode_tokens_per_s
@@ -23,26 +23,26 @@ def busy_gpus(figures: Figures, *, hit_rate: float, requests_per_s: float) -> fl
 
 
 def gpus_at_utilisation(busy: float, utilisation: float) -> int:
-    """Raises BadFigure beyond MAX_GPUS."""
+    """Raises InvalidInput beyond MAX_GPUS."""
     # A hair less, so that the rounding of a product never asks for one more.
     needed = max(1.0, busy / utilisation - 1e-9)
     if needed > MAX_GPUS:
-        raise BadFigure(f"This load needs {needed:,.0f} GPUs; {MAX_GPUS:,} are the most.")
+        raise InvalidInput(f"This load needs {needed:,.0f} GPUs; {MAX_GPUS:,} are the most.")
     return math.ceil(needed)
 
 
-def gpus_for_target(figures: Figures, *, requests_per_s: float) -> int | None:
+def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | None:
     """The fewest whose p99 first token is within the target; None: no number of them is."""
 
     def suffice(num_gpus: int) -> bool:
         try:
-            found = first_token(
+            found = estimate_first_token(
                 figures,
                 hit_rate=figures.hit_rate,
                 requests_per_s=requests_per_s,
                 num_gpus=num_gpus,
             )
-        except Overloaded:
+        except QueueUnstable:
             return False
         return found.p99_ms <= figures.target_ms
 

@@ -7,18 +7,18 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from caret.capacity.inputs import Figures
-from caret.capacity.plan import AtHitRate, Load, Plan
-from caret.capacity.time_to_first_token import FirstToken
+from caret.capacity.inputs import CapacityInputs
+from caret.capacity.plan import CapacityLoad, CapacityPlan, HitRateRow
+from caret.capacity.time_to_first_token import FirstTokenLatency
 
 _TITLE: Final[dict[str, Any]] = {"title_justify": "left", "title_style": "bold"}
 
 
-def show(plan: Plan, console: Console) -> None:
+def show(plan: CapacityPlan, console: Console) -> None:
     console.print(Group(_from(plan.figures), "", _loads(plan), _hit_rates(plan), _sentences(plan)))
 
 
-def _from(figures: Figures) -> Table:
+def _from(figures: CapacityInputs) -> Table:
     table = Table(title="Computed from", box=None, show_header=False, **_TITLE)
     for _ in range(2):
         table.add_column(style="dim")
@@ -42,7 +42,7 @@ def _from(figures: Figures) -> Table:
     return table
 
 
-def _loads(plan: Plan) -> Table:
+def _loads(plan: CapacityPlan) -> Table:
     table = _table("What it takes")
     table.add_column("")
     for name in ("sustained", "peak"):
@@ -60,7 +60,7 @@ def _loads(plan: Plan) -> Table:
     return table
 
 
-def _hit_rates(plan: Plan) -> Table:
+def _hit_rates(plan: CapacityPlan) -> Table:
     table = _table(f"First token over the hit rate, {_gpus(plan.num_gpus)} (ms)")
     table.add_column("cached", justify="right")
     for name in ("p50", "p95", "p99", "peak p99", "GPUs needed"):
@@ -71,7 +71,7 @@ def _hit_rates(plan: Plan) -> Table:
     return table
 
 
-def _row(at: AtHitRate, target_ms: float) -> list[Text]:
+def _row(at: HitRateRow, target_ms: float) -> list[Text]:
     cells = [Text(f"{at.hit_rate * 100:.4g}%")]
     if at.sustained is None:
         cells += [Text("overloaded", style="red"), Text(""), Text("")]
@@ -83,7 +83,7 @@ def _row(at: AtHitRate, target_ms: float) -> list[Text]:
     return cells
 
 
-def _peak(found: FirstToken | None, target_ms: float) -> Text:
+def _peak(found: FirstTokenLatency | None, target_ms: float) -> Text:
     return _ms(found.p99_ms, target_ms) if found else Text("overloaded", style="red")
 
 
@@ -92,7 +92,7 @@ def _ms(value_ms: float, target_ms: float) -> Text:
     return Text(digits, style="green" if value_ms <= target_ms else "yellow")
 
 
-def _sentences(plan: Plan) -> Text:
+def _sentences(plan: CapacityPlan) -> Text:
     figures = plan.figures
     lines = [
         f"A prompt takes {plan.cold_ms:,.1f} ms to prefill cold and {plan.warm_ms:,.1f} ms warm.",
@@ -114,18 +114,18 @@ _QUEUES = {
 }
 
 
-def _cliff(plan: Plan) -> str:
+def _cliff(plan: CapacityPlan) -> str:
     target = f"{plan.figures.target_ms:g} ms"
     if plan.min_hit_rate is None:
         return f"At no hit rate does the p99 stay within {target} with {_gpus(plan.num_gpus)}."
     return f"The cliff: below {plan.min_hit_rate:.1%} cached the p99 passes {target}."
 
 
-def _in_flight(load: Load) -> str:
+def _in_flight(load: CapacityLoad) -> str:
     return "overloaded" if load.num_in_flight is None else f"{load.num_in_flight:,.0f}"
 
 
-def _for_target(load: Load) -> str:
+def _for_target(load: CapacityLoad) -> str:
     return "no number" if load.gpus_for_target is None else f"{load.gpus_for_target:,}"
 
 

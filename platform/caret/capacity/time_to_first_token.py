@@ -7,54 +7,56 @@ decoding takes of its time prolongs each prefill.
 
 from dataclasses import dataclass
 
-from caret.capacity.inputs import Figures, Queue
-from caret.capacity.queueing import Overloaded, Service, sojourn_quantile_s, waiting
+from caret.capacity.inputs import CapacityInputs, Queue
+from caret.capacity.queueing import QueueUnstable, ServiceTime, compute_wait, sojourn_quantile_s
 
 
 @dataclass(frozen=True, slots=True)
-class FirstToken:
+class FirstTokenLatency:
     mean_ms: float
     p50_ms: float
     p95_ms: float
     p99_ms: float
 
 
-def cold_ms(figures: Figures) -> float:
+def cold_first_token_ms(figures: CapacityInputs) -> float:
     """The prefill of a whole context, on a GPU that does nothing else."""
     return figures.context_tokens / figures.prefill_tokens_per_s * 1000
 
 
-def warm_ms(figures: Figures) -> float:
+def warm_ms(figures: CapacityInputs) -> float:
     return figures.warm_tokens / figures.prefill_tokens_per_s * 1000
 
 
-def first_token(
-    figures: Figures, *, hit_rate: float, requests_per_s: float, num_gpus: int
-) -> FirstToken:
+def estimate_first_token(
+    figures: CapacityInputs, *, hit_rate: float, requests_per_s: float, num_gpus: int
+) -> FirstTokenLatency:
     """Raises Overloaded."""
     decoding = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
     if decoding >= 1:
-        raise Overloaded
+        raise QueueUnstable
     service = _prefill(figures, hit_rate, tokens_per_s=_left(figures, decoding))
     if figures.queue is Queue.PINNED:
-        wait = waiting(requests_per_s / num_gpus, service, num_servers=1)
+        wait = compute_wait(requests_per_s / num_gpus, service, num_servers=1)
     else:
-        wait = waiting(requests_per_s, service, num_servers=num_gpus)
+        wait = compute_wait(requests_per_s, service, num_servers=num_gpus)
     p50_ms, p95_ms, p99_ms = (
         figures.overhead_ms + sojourn_quantile_s(wait, service, quantile) * 1000
         for quantile in (0.5, 0.95, 0.99)
     )
     mean_ms = figures.overhead_ms + (wait.mean_s + service.mean_s) * 1000
-    return FirstToken(mean_ms, p50_ms, p95_ms, p99_ms)
+    return FirstTokenLatency(mean_ms, p50_ms, p95_ms, p99_ms)
 
 
-def _left(figures: Figures, decoding: float) -> float:
+def _left(figures: CapacityInputs, decoding: float) -> float:
     return figures.prefill_tokens_per_s * (1 - decoding)
 
 
-def _prefill(figures: Figures, hit_rate: float, *, tokens_per_s: float) -> Service:
+def _prefill(figures: CapacityInputs, hit_rate: float, *, tokens_per_s: float) -> ServiceTime:
     """At a higher hit rate than that of all requests warm, these prefill less than they would."""
     cold, missed = figures.context_tokens, (1 - hit_rate) * figures.context_tokens
     warm = min(figures.warm_tokens, missed)
     share_cold = (missed - warm) / (cold - warm) if cold > warm else 0.0
-    return Service(kinds=((1 - share_cold, warm / tokens_per_s), (share_cold, cold / tokens_per_s)))
+    return ServiceTime(
+        kinds=((1 - share_cold, warm / tokens_per_s), (share_cold, cold / tokens_per_s))
+    )

@@ -12,9 +12,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from caret.client.cursor import CursorOutside, Cut, cut_at
+from caret.client.cursor import CursorOutOfRange, CursorSplit, cut_at
 from caret.client.language_detection import language_of
-from caret.client.websocket_client import Frame, GatewayRefused, Stream, open_stream
+from caret.client.websocket_client import CompletionStream, Frame, GatewayRefused, open_stream
 from caret.foundation.home_dir import home_folder
 
 MODES: Final = ("inline", "fim", "block", "docstring")
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     try:
         cut = cut_at(_read(options.file), line=options.line, column=options.column)
         done = asyncio.run(_complete(_target(options.tenant), options, cut))
-    except (CursorOutside, NotReady) as error:
+    except (CursorOutOfRange, NotReady) as error:
         return _complain(str(error), EXIT_USAGE)
     except GatewayRefused as error:
         return _complain(f"{error} ({error.code})", EXIT_REFUSED)
@@ -95,7 +95,7 @@ def _up_file() -> dict[str, Any]:
     return described
 
 
-async def _complete(target: Target, options: argparse.Namespace, cut: Cut) -> bool:
+async def _complete(target: Target, options: argparse.Namespace, cut: CursorSplit) -> bool:
     frame: Frame = {
         "id": "1",
         "mode": options.mode,
@@ -112,7 +112,7 @@ async def _complete(target: Target, options: argparse.Namespace, cut: Cut) -> bo
         return await _print_terminal(stream, frame, cut, options.line)
 
 
-async def _print_json(stream: Stream, frame: Frame) -> bool:
+async def _print_json(stream: CompletionStream, frame: Frame) -> bool:
     text = ""
     async for answer in stream.complete(frame):
         if answer["type"] == "delta":
@@ -122,7 +122,9 @@ async def _print_json(stream: Stream, frame: Frame) -> bool:
     return True
 
 
-async def _print_terminal(stream: Stream, frame: Frame, cut: Cut, line: int) -> bool:
+async def _print_terminal(
+    stream: CompletionStream, frame: Frame, cut: CursorSplit, line: int
+) -> bool:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{frame['path']}, line {line}", style="bold"))
     console.print(Text("\n".join(cut.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")

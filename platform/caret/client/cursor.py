@@ -3,27 +3,27 @@
 from dataclasses import dataclass
 
 
-class CursorOutside(Exception):
+class CursorOutOfRange(Exception):
     """The cursor is not in the file; the text says what would be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CursorSplit:
     prefix: str
     suffix: str
 
 
-def cut_at(text: str, *, line: int, column: int) -> Cut:
+def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
     """Lines and columns count from 1; column 1 is before a line's first character, and one past its
-    last is allowed. Raises CursorOutside."""
+    last is allowed. Raises CursorOutOfRange."""
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
-        raise CursorOutside(f"There is no line {line}: the file has {len(lines)}.")
+        raise CursorOutOfRange(f"There is no line {line}: the file has {len(lines)}.")
     at = lines[line - 1]
     if not 1 <= column <= len(at) + 1:
-        raise CursorOutside(f"There is no column {column}: line {line} ends at {len(at) + 1}.")
+        raise CursorOutOfRange(f"There is no column {column}: line {line} ends at {len(at) + 1}.")
     before, after = lines[: line - 1], lines[line:]
-    return Cut(
+    return CursorSplit(
         prefix="\n".join([*before, at[: column - 1]]),
         suffix="\n".join([at[column - 1 :], *after]),
     )

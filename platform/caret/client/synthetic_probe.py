@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from caret.client.websocket_client import GatewayRefused, Stream, open_stream
+from caret.client.websocket_client import CompletionStream, GatewayRefused, open_stream
 from caret.foundation.environment import env_int, env_secret, env_text
 from caret.foundation.log_config import configure_logging
 
@@ -25,13 +25,13 @@ _BOUNDS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProbeResult:
     result: str  # text | nothing | refused | unreachable | late
     code: str  # of a refusal; "": it was none
     first_s: float | None  # from the last keystroke to the first text; None: there was none
 
 
-class Probe:
+class SyntheticProbe:
     """What it has seen so far, as metrics."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Probe:
             registry=self.registry,
         )
 
-    def saw(self, seen: Seen) -> None:
+    def saw(self, seen: ProbeResult) -> None:
         self._probes.labels(seen.result, seen.code).inc()
         self._last.set(seen.result in ("text", "nothing"))
         if seen.first_s is not None:
@@ -66,36 +66,36 @@ def main(_argv: list[str]) -> int:
     host = env_text("CARET_PROBE_HOST", "127.0.0.1")
     port = env_int("CARET_PROBE_PORT", 8405, low=1, high=65_535)
     configure_logging("probe")
-    probe = Probe()
+    probe = SyntheticProbe()
     start_http_server(port, addr=host, registry=probe.registry)
     asyncio.run(_run(probe, url, key, every_s))
     return 0
 
 
-async def _run(probe: Probe, url: str, key: str, every_s: float) -> None:
+async def _run(probe: SyntheticProbe, url: str, key: str, every_s: float) -> None:
     number = 0
     while True:
         began_s = time.monotonic()
-        probe.saw(await type_once(url, key, number=number))
+        probe.saw(await run_probe(url, key, number=number))
         number += 1
         await asyncio.sleep(max(0.0, every_s - (time.monotonic() - began_s)))
 
 
-async def type_once(url: str, key: str, *, number: int) -> Seen:
+async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
     """A connection of its own each time: that, too, is what is probed. `number`: no two texts are
     alike, so that nobody's memory answers."""
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
             return await _type(stream, number)
     except GatewayRefused as error:
-        return Seen("refused", error.code, None)
+        return ProbeResult("refused", error.code, None)
     except TimeoutError:
-        return Seen("late", "", None)
+        return ProbeResult("late", "", None)
     except OSError:
-        return Seen("unreachable", "", None)
+        return ProbeResult("unreachable", "", None)
 
 
-async def _type(stream: Stream, number: int) -> Seen:
+async def _type(stream: CompletionStream, number: int) -> ProbeResult:
     path = f"probe/{number}.py"
     for turn, typed in enumerate(_TYPED):
         if turn:
@@ -106,7 +106,7 @@ async def _type(stream: Stream, number: int) -> Seen:
     return await _answer(stream, str(last["id"]), typed_s=time.monotonic())
 
 
-async def _answer(stream: Stream, identifier: str, *, typed_s: float) -> Seen:
+async def _answer(stream: CompletionStream, identifier: str, *, typed_s: float) -> ProbeResult:
     first_s: float | None = None
     while True:
         frame: dict[str, Any] = await stream.receive()
@@ -117,4 +117,4 @@ async def _answer(stream: Stream, identifier: str, *, typed_s: float) -> Seen:
         if frame["type"] == "delta":
             first_s = first_s or time.monotonic() - typed_s
         elif frame["type"] == "done":
-            return Seen("nothing" if first_s is None else "text", "", first_s)
+            return ProbeResult("nothing" if first_s is None else "text", "", first_s)

@@ -19,7 +19,7 @@ class GatewayRefused(Exception):
         self.code = code
 
 
-class Stream:
+class CompletionStream:
     """An open connection. Frames are plain objects, as on the wire."""
 
     def __init__(self, socket: ClientConnection) -> None:
@@ -55,7 +55,7 @@ class Stream:
 
 
 @asynccontextmanager
-async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[Stream]:
+async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[CompletionStream]:
     """`gateway_url` as http(s)://host:port. Raises GatewayRefused, OSError."""
     url = gateway_url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
     headers = {"Authorization": f"Bearer {api_key}"}
@@ -68,7 +68,7 @@ async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[Stream]:
             max_size=None,
             proxy=None,
         ) as socket:
-            yield Stream(socket)
+            yield CompletionStream(socket)
     except InvalidStatus as error:
         raise _refusal(bytes(error.response.body or b"")) from error
     except (InvalidHandshake, InvalidURI) as error:

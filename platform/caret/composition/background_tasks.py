@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def kept_running(work: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
+async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
     """Each by its name in the log; on leaving all are cancelled, and have ended."""
     tasks = [asyncio.create_task(_keep_running(name, run)) for name, run in work]
     try:

@@ -7,42 +7,42 @@ from typing import NamedTuple
 
 import aiohttp
 
-from caret.composition.background_tasks import kept_running
+from caret.composition.background_tasks import run_background_tasks
 from caret.foundation.web import connections
 from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
-from inference.pools.discovery.pool_members import Membership
+from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.vllm.metrics import VllmMetrics
-from inference.recording.admission_metrics import AdmissionGauges
-from inference.recording.background_metrics import Background
-from inference.recording.completion_metrics import Metrics
-from inference.recording.engine_metrics import EngineWatch
-from inference.recording.event_loop_lag import LoopLag
-from inference.recording.gateway_metrics import Gauges
+from inference.recording.admission_metrics import AdmissionMetrics
+from inference.recording.background_metrics import BackgroundMetrics
+from inference.recording.completion_metrics import CompletionMetrics
+from inference.recording.engine_metrics import EngineMetricsPoller
+from inference.recording.event_loop_lag import EventLoopLagProbe
+from inference.recording.gateway_metrics import GatewayMetrics
 from inference.recording.journal import FileJournal
 from inference.recording.metrics_server import metrics_page
-from inference.recording.slowest_requests import Slowest
+from inference.recording.slowest_requests import SlowestRequests
 
 
-class Sources(NamedTuple):
+class MetricSources(NamedTuple):
     """What metrics tell of besides the plane."""
 
     journal: FileJournal
     session: aiohttp.ClientSession
-    slowest: Slowest
-    membership: Membership
+    slowest: SlowestRequests
+    membership: PoolMembers
 
 
 @asynccontextmanager
 async def metrics_served(
-    config: DataPlaneConfig, plane: DataPlane, metrics: Metrics, sources: Sources
+    config: DataPlaneConfig, plane: DataPlane, metrics: CompletionMetrics, sources: MetricSources
 ) -> AsyncIterator[None]:
     if not config.metrics_port:
         yield
         return
-    lag = LoopLag(plane.clock)
-    engines = EngineWatch(VllmMetrics(sources.session), plane.router.pools.replicas)
-    gauges = Gauges(
+    lag = EventLoopLagProbe(plane.clock)
+    engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.replicas)
+    gauges = GatewayMetrics(
         seats=plane.admission.seats,
         authority=plane.authority,
         pools=plane.router.pools,
@@ -50,8 +50,8 @@ async def metrics_served(
         journal=sources.journal,
         refused=lambda: sources.membership.refused,
     )
-    admission = AdmissionGauges(plane.admission.load, plane.admission.quotas)
-    background = Background(plane.warmer, plane.router.speculation)
+    admission = AdmissionMetrics(plane.admission.load, plane.admission.quotas)
+    background = BackgroundMetrics(plane.warmer, plane.router.speculation)
     families = (
         metrics.families,
         gauges.families,
@@ -68,5 +68,5 @@ async def metrics_served(
         others={"/slow": sources.slowest.encoded},
     )
     watching = partial(engines.run, every_s=config.engine_look_s)
-    async with kept_running((("lag", lag.run), ("engines", watching))), page:
+    async with run_background_tasks((("lag", lag.run), ("engines", watching))), page:
         yield

@@ -24,7 +24,7 @@ ADDITIONS_LOG: Final = "caret:additions:log"
 SPECULATION: Final = ("ngram", "draft")
 
 
-class Addition(msgspec.Struct, frozen=True):
+class ReplicaChange(msgspec.Struct, frozen=True):
     """What a newer version says besides is not read: a replica would be lost in an upgrade."""
 
     schema: int  # of this struct: 1
@@ -40,14 +40,14 @@ class Addition(msgspec.Struct, frozen=True):
 
 SCHEMA: Final = 1
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Addition)
+_decoder = msgspec.msgpack.Decoder(ReplicaChange)
 
 
-def encode_addition(addition: Addition) -> bytes:
+def encode_addition(addition: ReplicaChange) -> bytes:
     return _encoder.encode(addition)
 
 
-def decode_addition(data: bytes) -> Addition:
+def decode_addition(data: bytes) -> ReplicaChange:
     """Raises msgspec.DecodeError, ValidationError included, for none of this schema."""
     try:
         addition = _decoder.decode(data)

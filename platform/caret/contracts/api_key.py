@@ -37,14 +37,14 @@ class KeyKind(StrEnum):
     SERVICE = "svc"
 
 
-class PresentedKey(msgspec.Struct, frozen=True):
+class ParsedKey(msgspec.Struct, frozen=True):
     """A key as a client sent it: well-formed, not yet known to be good."""
 
     text: str
     lookup_id: LookupId
 
     def __repr__(self) -> str:  # a key must not reach a log by way of a traceback
-        return f"PresentedKey({self.lookup_id})"
+        return f"ParsedKey({self.lookup_id})"
 
 
 class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,25 +71,25 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     keeps_content: bool = False
 
 
-def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> PresentedKey:
+def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> ParsedKey:
     """A new random key, or a new text for the one that has this lookup id. The caller shows the
     text once and stores the digest."""
     if lookup_id is None:
         lookup_id = LookupId("".join(secrets.choice(_ALPHABET) for _ in range(_LOOKUP_CHARS)))
     secret = _base62(secrets.randbits(256), width=_SECRET_CHARS)
     body = f"cpk_{kind}_{lookup_id}{secret}"
-    return PresentedKey(text=body + _checksum(body), lookup_id=lookup_id)
+    return ParsedKey(text=body + _checksum(body), lookup_id=lookup_id)
 
 
-def parse_key(text: str) -> PresentedKey | None:
+def parse_key(text: str) -> ParsedKey | None:
     """None when `text` is not a well-formed key with a right checksum."""
     match = KEY_PATTERN.fullmatch(text)
     if match is None or _checksum(text[:-_CHECKSUM_CHARS]) != match[4]:
         return None
-    return PresentedKey(text=text, lookup_id=LookupId(match[2]))
+    return ParsedKey(text=text, lookup_id=LookupId(match[2]))
 
 
-def digest_key(pepper: bytes, key: PresentedKey) -> bytes:
+def digest_key(pepper: bytes, key: ParsedKey) -> bytes:
     keyed = _keyed(pepper).copy()
     keyed.update(key.text.encode())
     return keyed.digest()

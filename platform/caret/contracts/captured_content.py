@@ -13,7 +13,7 @@ import msgspec
 
 from caret.contracts.policy import Mode
 from caret.contracts.sealed_message import MessageSealer
-from caret.contracts.usage import Finish, OutcomeEvent
+from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId, UserId
 
 CONTENT: Final = "caret:telemetry"
@@ -29,12 +29,12 @@ MAX_CHAT_CHARS: Final = 24_000
 MAX_EDIT_CHARS: Final = 16_000
 
 
-class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ChatTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: str
     text: str
 
 
-class KeptCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
+class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
     """A request and what was suggested. Secrets and what the policy excludes are left out."""
 
     request_id: RequestId
@@ -46,12 +46,12 @@ class KeptCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
     path: str
     prefix: str  # up to the cursor
     suffix: str  # from the cursor on
-    chat: tuple[Turn, ...]  # oldest first; empty unless it is one
+    chat: tuple[ChatTurn, ...]  # oldest first; empty unless it is one
     completion: str
-    finish: Finish
+    finish: FinishReason
 
 
-class KeptEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):
+class CapturedEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):
     """What a suggestion has become in the editor, as the client says."""
 
     request_id: RequestId  # of the completion
@@ -62,13 +62,13 @@ class KeptEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edi
     text: str
 
 
-Item = KeptCompletion | KeptEdit
+Item = CapturedCompletion | CapturedEdit
 
 
-class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ContentBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     items: tuple[Item, ...]  # of one tenant
 
 
-class TelemetrySealer(MessageSealer):
+class ContentSealer(MessageSealer):
     def __init__(self, root_secret: bytes) -> None:
         super().__init__(root_secret, purpose="telemetry")

@@ -42,7 +42,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     )
 
 
-def excluding_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
+def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
     """Return the name ("*" for all) and the glob of each rule that excludes the path."""
     spellings = _spellings(_doubled_path(path))
     return [
@@ -59,7 +59,7 @@ def exclusion_names(exclusion: _Exclusion, repository: str) -> tuple[str, ...]:
     return _names_for(tuple(exclusion), repository)
 
 
-def may_index(policy: TenantPolicy, *, repository: str) -> bool:
+def is_indexing_allowed(policy: TenantPolicy, *, repository: str) -> bool:
     """Return whether the repository's files may be kept for retrieval. One without a name never:
     all such files of a tenant would be taken for one repository."""
     return bool(repository) and any(fnmatchcase(repository, glob) for glob in policy.retrieval)

@@ -21,7 +21,7 @@ DRAINS_CHANGED: Final = "caret:drains:changed"
 DRAINS_LOG: Final = "caret:drains:log"
 
 
-class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DrainChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: int  # of this struct: 1
     replica: str  # host:port
     is_drained: bool  # False: it was returned
@@ -32,14 +32,14 @@ class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 SCHEMA: Final = 1
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Drain)
+_decoder = msgspec.msgpack.Decoder(DrainChange)
 
 
-def encode_drain(drain: Drain) -> bytes:
+def encode_drain(drain: DrainChange) -> bytes:
     return _encoder.encode(drain)
 
 
-def decode_drain(data: bytes) -> Drain:
+def decode_drain(data: bytes) -> DrainChange:
     """Raises msgspec.DecodeError, ValidationError included, for none of this schema."""
     try:
         drain = _decoder.decode(data)

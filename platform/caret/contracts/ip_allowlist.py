@@ -38,7 +38,7 @@ def parse_address(text: str | None) -> Address | None:
     return mapped or address
 
 
-def is_within(networks: tuple[str, ...], address: str | None) -> bool:
+def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
     """Whether a key with these networks may be used from the address; no networks: from anywhere.
     What cannot be read lets nobody in."""
     if not networks:
@@ -47,7 +47,7 @@ def is_within(networks: tuple[str, ...], address: str | None) -> bool:
     return found is not None and any(found in network for network in _parsed(networks))
 
 
-def covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
+def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     """Whether each address of `narrow` is one of `wide`, network by network."""
     if not wide:
         return True

@@ -5,7 +5,7 @@ from typing import Final
 from caret.contracts.policy import Mode
 
 # From the request's arrival at the gateway to its first token, at the 99th percentile.
-FIRST_TOKEN_MS: Final[dict[Mode, float]] = {
+FIRST_TOKEN_TARGETS_MS: Final[dict[Mode, float]] = {
     Mode.INLINE: 100.0,
     Mode.FIM: 150.0,
     Mode.BLOCK: 500.0,
@@ -13,7 +13,7 @@ FIRST_TOKEN_MS: Final[dict[Mode, float]] = {
     Mode.CHAT: 2_000.0,
 }
 # What each stage of an inline request may take of that, at the same percentile.
-STAGE_MS: Final[dict[str, float]] = {
+STAGE_BUDGETS_MS: Final[dict[str, float]] = {
     "receive": 0.5,
     "authenticate": 0.5,
     "admit": 1.0,

@@ -50,7 +50,7 @@ class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     burst: int  # requests at once, beyond the sustained rate; at least 1
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """None: no limit of this kind."""
 
     tenant: RateLimit | None = None  # all of the tenant's requests, on all gateways
@@ -78,7 +78,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     content_exclusion: dict[str, tuple[str, ...]]
     max_concurrent_completions: int  # of the whole tenant, on one gateway; at least 1
     isolation: Isolation
-    limits: Limits = Limits()
+    limits: PolicyLimits = PolicyLimits()
     # Globs of repository names whose files may be indexed for retrieval, and kept, encrypted, while
     # they are in here; none by default.
     retrieval: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     requires_path: bool = False  # requests that do not name their file are refused
 
 
-class PolicyLayer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is said of a team or a user beyond the tenant's policy. It only takes away, see
     `restriction`; a field that is not there says nothing."""
 

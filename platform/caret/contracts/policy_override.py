@@ -13,16 +13,16 @@ from typing import TypeVar
 
 import msgspec
 
-from caret.contracts.policy import Feature, Limits, PolicyLayer, RateLimit, TenantPolicy
+from caret.contracts.policy import Feature, PolicyLimits, PolicyOverride, RateLimit, TenantPolicy
 
 Named = TypeVar("Named", bound=str)
 
 
-def restrict(policy: TenantPolicy, layer: PolicyLayer) -> TenantPolicy:
+def apply_override(policy: TenantPolicy, layer: PolicyOverride) -> TenantPolicy:
     return msgspec.structs.replace(
         _with_features(policy, layer.features),
-        models=_meet(policy.models, layer.models),
-        regions=_meet(policy.regions, layer.regions),
+        models=_intersect(policy.models, layer.models),
+        regions=_intersect(policy.regions, layer.regions),
         content_exclusion=_both(policy.content_exclusion, layer.content_exclusion),
         withholds_secrets=policy.withholds_secrets or layer.withholds_secrets,
         withholds_public_code=policy.withholds_public_code or layer.withholds_public_code,
@@ -32,8 +32,8 @@ def restrict(policy: TenantPolicy, layer: PolicyLayer) -> TenantPolicy:
     )
 
 
-def restrict_all(policy: TenantPolicy, layers: Iterable[PolicyLayer]) -> TenantPolicy:
-    return reduce(restrict, layers, policy)
+def apply_overrides(policy: TenantPolicy, layers: Iterable[PolicyOverride]) -> TenantPolicy:
+    return reduce(apply_override, layers, policy)
 
 
 def features_of(policy: TenantPolicy) -> frozenset[Feature]:
@@ -59,7 +59,9 @@ def _with_features(policy: TenantPolicy, features: frozenset[Feature] | None) ->
     )
 
 
-def _meet(one: frozenset[Named] | None, other: frozenset[Named] | None) -> frozenset[Named] | None:
+def _intersect(
+    one: frozenset[Named] | None, other: frozenset[Named] | None
+) -> frozenset[Named] | None:
     """None: all."""
     if one is None or other is None:
         return other if one is None else one
@@ -73,7 +75,7 @@ def _both(
     return one | {name: globs for name, globs in merged.items() if other[name]}
 
 
-def _lower(limits: Limits, layer: PolicyLayer) -> Limits:
+def _lower(limits: PolicyLimits, layer: PolicyOverride) -> PolicyLimits:
     return msgspec.structs.replace(
         limits,
         user=_slower(limits.user, layer.user_limit),

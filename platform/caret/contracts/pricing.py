@@ -49,7 +49,7 @@ class HardBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     users: tuple[UserId, ...] = ()
 
 
-class Spending(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SpendingLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     prices: tuple[TokenPrices, ...] = ()  # by effective_from_ms: the one in force, then later ones
     budgets: tuple[HardBudget, ...] = ()
     # Which budgets of teams and users count what a user spends: bit n of the little-endian number
@@ -58,7 +58,7 @@ class Spending(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     budgets_of: dict[UserId, bytes] = {}
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class TokenCounts(msgspec.Struct, frozen=True):
     """What of a request is paid for."""
 
     prompt: int
@@ -66,19 +66,19 @@ class Tokens(msgspec.Struct, frozen=True):
     generated: int
 
 
-NOTHING: Final = Tokens(0, 0, 0)
+NOTHING: Final = TokenCounts(0, 0, 0)
 
 
-def billed_tokens(*, prompt: int, cached: int | None, generated: int) -> Tokens:
+def billable_tokens(*, prompt: int, cached: int | None, generated: int) -> TokenCounts:
     """Nothing, as long as the engine has not answered. What it did not tell about its cache (None:
     it was stopped before) counts as cached: a doubt is in the customer's favour."""
     if generated <= 0:
         return NOTHING
     from_cache = prompt if cached is None else min(cached, prompt)
-    return Tokens(prompt - from_cache, from_cache, generated)
+    return TokenCounts(prompt - from_cache, from_cache, generated)
 
 
-def cost_micros(prices: TierPrices, tokens: Tokens) -> int:
+def cost_micros(prices: TierPrices, tokens: TokenCounts) -> int:
     """Rounded up, so that a budget is reached a fraction of a micro early and never late."""
     priced = (
         prices.prompt * tokens.prompt
@@ -88,21 +88,21 @@ def cost_micros(prices: TierPrices, tokens: Tokens) -> int:
     return -(-priced // PRICED_TOKENS)
 
 
-def most_micros(prices: TierPrices, tier: Tier, *, max_tokens: int) -> int:
+def max_cost_micros(prices: TierPrices, tier: Tier, *, max_tokens: int) -> int:
     """That a request may cost, and reserves; 1 at least. Where the cache costs more than reading,
     which no price list should say, that is the most."""
     dearest = max(prices.prompt, prices.cached_prompt)
-    most = Tokens(MAX_PROMPT_TOKENS[tier], 0, max_tokens)
+    most = TokenCounts(MAX_PROMPT_TOKENS[tier], 0, max_tokens)
     return max(1, cost_micros(TierPrices(dearest, dearest, prices.generated), most))
 
 
-def prices_at(spending: Spending, now_ms: int) -> TokenPrices | None:
+def prices_at(spending: SpendingLimits, now_ms: int) -> TokenPrices | None:
     """None: nothing is priced yet."""
     begun = [prices for prices in spending.prices if prices.effective_from_ms <= now_ms]
     return begun[-1] if begun else None
 
 
-def write_places(places: Iterable[int]) -> bytes:
+def encode_indexes(places: Iterable[int]) -> bytes:
     """As in `Spending.budgets_of`."""
     number = sum(1 << place for place in frozenset(places))
     return number.to_bytes((number.bit_length() + 7) // 8, "little")

@@ -3,7 +3,7 @@
 They hold customers' code, so all of a message is sealed (caret.contracts.sealed_message), and none
 stays in Redis for longer than MAX_AGE_S:
 
-    caret:retrieval:files            stream  field `sealed`: a SentFile
+    caret:retrieval:files            stream  field `sealed`: a FileUpload
     caret:retrieval:questions        stream  field `sealed`: a Question
     caret:retrieval:found:<gateway>  list    sealed Found; the gateway takes them out
 
@@ -30,39 +30,39 @@ MAX_SNIPPETS: Final = 8  # in an answer
 STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # so that it is MAX_AGE_S at most
 
 
-class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RetrievalScope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whose files these are; nobody else finds them."""
 
     holder: str  # strict isolation: the user or service key; "": all of the tenant
     repository: str  # its name, never empty
 
 
-class SentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
-    scope: Scope
+class FileUpload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
+    scope: RetrievalScope
     path: str
     text: str
 
 
-class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="question"):
+class SnippetQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="question"):
     question_id: str
     gateway: str  # names the list to answer to: 32 hex digits
-    scope: Scope
+    scope: RetrievalScope
     path: str  # the current file: none of its own parts is wanted
     text: str  # around the cursor
 
 
-class FoundSnippet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SnippetMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     text: str
     score: float  # similarity, 0 to 1
 
 
-class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="found"):
+class SnippetResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="found"):
     question_id: str
-    snippets: tuple[FoundSnippet, ...]  # in descending order of score, MAX_SNIPPETS at most
+    snippets: tuple[SnippetMatch, ...]  # in descending order of score, MAX_SNIPPETS at most
 
 
-Message = SentFile | Question | Found
+Message = FileUpload | SnippetQuery | SnippetResult
 
 
 class Sealer(MessageSealer):

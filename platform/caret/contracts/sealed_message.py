@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
 
@@ -45,7 +45,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_li
     sealed: bytes
 
 
-class Unreadable(Exception):
+class UnreadableMessage(Exception):
     """No message of ours, or not for whom it says it is. The text holds none of its content."""
 
 
@@ -68,15 +68,15 @@ class MessageSealer:
         try:
             envelope = msgspec.msgpack.decode(data, type=Envelope)
             if envelope.version != _VERSION:
-                raise Unreadable("version")
+                raise UnreadableMessage("version")
             tenant_id = envelope.tenant_id
             bound_to = self._binding(tenant_id, kind)
             opened = unseal(self._key(tenant_id), envelope.sealed, bound_to=bound_to)
             return tenant_id, msgspec.msgpack.decode(opened, type=kind)
-        except SealBroken as error:
-            raise Unreadable("seal") from error
+        except DecryptionFailed as error:
+            raise UnreadableMessage("seal") from error
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise Unreadable("format") from error
+            raise UnreadableMessage("format") from error
 
     def _key(self, tenant_id: TenantId) -> bytes:
         if (key := self._keys.get(tenant_id)) is None:
@@ -90,7 +90,7 @@ class MessageSealer:
         return name.encode("utf-8", "replace")
 
 
-def sealed_of(fields: list[bytes]) -> bytes:
+def extract_sealed(fields: list[bytes]) -> bytes:
     """The sealed message of an entry that TAKE_SCRIPT has returned: names and values in turn. b""
     for an entry that holds none."""
     return dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"")

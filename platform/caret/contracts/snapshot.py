@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from caret.contracts.api_key import Credential
-from caret.contracts.policy import PolicyLayer, TenantPolicy
-from caret.contracts.pricing import Spending
+from caret.contracts.policy import PolicyOverride, TenantPolicy
+from caret.contracts.pricing import SpendingLimits
 from caret.foundation.ids import TenantId, UserId
 
 SNAPSHOTS: Final = "caret:snapshots"
@@ -57,10 +57,10 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     cache_epoch: int  # raising it empties the tenant's prefix cache
     policy: TenantPolicy
     credentials: tuple[Credential, ...]
-    spending: Spending = Spending()  # came later: without it nothing is bounded
+    spending: SpendingLimits = SpendingLimits()  # came later: without it nothing is bounded
     # Came later, and left out where there are none: what narrows the policy, and for which users,
     # by their places. A user who is not here has the policy as it is.
-    layers: tuple[PolicyLayer, ...] = ()
+    layers: tuple[PolicyOverride, ...] = ()
     layers_of: dict[UserId, tuple[int, ...]] = {}
     # Came later, and left out where nobody is pinned: the only region whose gateways serve it.
     region: str | None = None

@@ -17,7 +17,7 @@ USAGE_FIELD: Final = "records"
 USAGE_GROUP: Final = "ingest"
 
 
-class Finish(StrEnum):
+class FinishReason(StrEnum):
     """How a completion ended."""
 
     STOP = "stop"  # the model, or the filter at a good point
@@ -57,7 +57,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     tier: Tier
     pool: str  # "" when the request never got as far
     replica: str
-    finish: Finish
+    finish: FinishReason
     error_code: str  # "" unless finish is error
     prompt_tokens: int
     # Of the prompt, as the engine reports them at its end; None: it was stopped before.
@@ -106,7 +106,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     edit_share: float | None = None
 
 
-class BelatedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
+class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
     """An outcome that a gateway was told of a completion that it does not know. It counts as an
     OutcomeRecord if the completion is found at ingest, was the same user's (of a service: the same
     key's), and was not told this before."""
@@ -125,7 +125,7 @@ class BelatedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     edit_share: float | None
 
 
-class TypedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):
+class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):
     """Characters typed by hand in one language since the client last told."""
 
     typed_id: RequestId  # an id of its own, so that ingest counts it once
@@ -137,7 +137,7 @@ class TypedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     chars: int
 
 
-UsageRecord = CompletionRecord | OutcomeRecord | BelatedRecord | TypedRecord
+UsageRecord = CompletionRecord | OutcomeRecord | LateOutcomeRecord | TypingRecord
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[UsageRecord])

@@ -17,7 +17,7 @@ _SET_BACK_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-class SteadyScheduler(Scheduler):  # type: ignore[misc]  # celery has no types
+class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no types
     """Begins all intervals anew when the wall clock was set back."""
 
     clock: Clock = SystemClock()

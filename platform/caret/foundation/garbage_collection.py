@@ -50,7 +50,7 @@ class Generation(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CollectorState:
     """What the decision rests on."""
 
     now_s: float  # monotonic
@@ -59,7 +59,7 @@ class Moment:
     is_quiet: bool  # nobody waits for an answer
 
 
-class Schedule:
+class CollectionSchedule:
     """Which generation is due. Pure: time and memory come in."""
 
     def __init__(self, *, num_blocks: int) -> None:
@@ -69,7 +69,7 @@ class Schedule:
         self._quiet_since_s: float | None = None
         self._quiet_enough_s = QUIET_S
 
-    def due(self, moment: Moment) -> Generation | None:
+    def due(self, moment: CollectorState) -> Generation | None:
         self._least_blocks = min(self._least_blocks, moment.num_blocks)
         if self._is_full_due(moment):
             return Generation.FULL
@@ -89,7 +89,7 @@ class Schedule:
         self._quiet_since_s = None
         self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
 
-    def _is_full_due(self, moment: Moment) -> bool:
+    def _is_full_due(self, moment: CollectorState) -> bool:
         grown = moment.num_blocks - self._least_blocks
         if not moment.is_quiet or moment.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
@@ -108,7 +108,7 @@ class Collector:
         self._is_quiet = is_quiet
         self._num_blocks = sys.getallocatedblocks()
         self._counts_s = clock.monotonic_s() + COUNT_EVERY_S
-        self._schedule = Schedule(num_blocks=self._num_blocks)
+        self._schedule = CollectionSchedule(num_blocks=self._num_blocks)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -121,7 +121,7 @@ class Collector:
         now_s = self._clock.monotonic_s()
         if now_s >= self._counts_s:
             self._count(now_s)
-        moment = Moment(
+        moment = CollectorState(
             now_s=now_s,
             num_young=gc.get_count()[0],
             num_blocks=self._num_blocks,
@@ -140,7 +140,7 @@ class Collector:
         self._num_blocks = sys.getallocatedblocks()
         self._counts_s = now_s + COUNT_EVERY_S
 
-    def _note_full(self, moment: Moment, num_found: int) -> None:
+    def _note_full(self, moment: CollectorState, num_found: int) -> None:
         now_s = self._clock.monotonic_s()
         cost_s = now_s - moment.now_s
         self._count(now_s)
@@ -150,7 +150,7 @@ class Collector:
 
 
 @contextmanager
-def collector_replaced() -> Iterator[None]:
+def install_gc_scheduler() -> Iterator[None]:
     """The interpreter's own collector rests, and what lives already is looked at no more."""
     gc.collect()
     gc.freeze()

@@ -3,7 +3,7 @@
 from django.core.management.base import BaseCommand
 
 
-class UncheckedCommand(BaseCommand):
+class NoSystemChecksCommand(BaseCommand):
     """Begins at once. Django's system checks load every address of console and API, some seconds of
     work of which a command needs nothing; `manage.py check` and the console's start run them.
     """

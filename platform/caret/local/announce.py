@@ -5,7 +5,7 @@ from collections.abc import Callable
 from caret.local.state_file import UpEntry
 
 
-def announce(entry: UpEntry, *, say: Callable[[str], None]) -> None:
+def print_summary(entry: UpEntry, *, say: Callable[[str], None]) -> None:
     tenant = entry["tenants"][0]
     say("")
     say(f"  Console   {entry['console_url']}")

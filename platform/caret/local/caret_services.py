@@ -12,7 +12,7 @@ from caret.local.health_checks import answers_ok
 from caret.local.log_rotation import rotate_at_start, tail
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
-from caret.local.service import ProgramPart
+from caret.local.service import CommandService
 from caret.local.worker_health import worker_answers
 
 _READY_TIMEOUT_S = 120.0
@@ -32,7 +32,7 @@ def web_part(
     paths: EmbeddedPaths,
     environment: Mapping[str, str],
     host: str = LOOPBACK,
-) -> ProgramPart:
+) -> CommandService:
     """`manage.py gateway` and `manage.py console`; `host` is where they are asked whether they are
     ready."""
     spec = ChildSpec(
@@ -42,7 +42,7 @@ def web_part(
         environment=environment,
         folder=REPOSITORY,
     )
-    return ProgramPart(
+    return CommandService(
         make_spec=lambda: spec,
         question=lambda: answers_ok(f"http://{host}:{port}/healthz"),
         name=name,
@@ -52,7 +52,7 @@ def web_part(
 
 def worker_part(
     *, paths: EmbeddedPaths, environment: Mapping[str, str], concurrency: int = 1
-) -> ProgramPart:
+) -> CommandService:
     spec = ChildSpec(
         name="Worker",
         command=_celery(
@@ -67,7 +67,7 @@ def worker_part(
         # A warm shutdown: the task that runs is finished. Tasks are idempotent, a kill only delays.
         stop_grace_s=10.0,
     )
-    return ProgramPart(
+    return CommandService(
         make_spec=lambda: spec,
         question=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
         name="Worker",
@@ -75,7 +75,7 @@ def worker_part(
     )
 
 
-def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> ProgramPart:
+def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> CommandService:
     pid_file = paths.home / "beat.pid"
 
     def make_spec() -> ChildSpec:
@@ -93,7 +93,7 @@ def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> Progra
         )
 
     # Beat answers no questions; it writes its number when it has read its schedule.
-    return ProgramPart(
+    return CommandService(
         make_spec=make_spec,
         question=pid_file.exists,
         name="Beat",

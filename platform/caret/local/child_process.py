@@ -34,7 +34,7 @@ class ChildSpec:
     waits_for_input: bool = False  # its standard input is a pipe, until `let_go`
 
 
-class Child:
+class ChildProcess:
     def __init__(self, spec: ChildSpec) -> None:
         self.spec = spec
         self._process: subprocess.Popen[bytes] | None = None

@@ -36,7 +36,7 @@ def run_detached() -> int:
         return supervisor.wait()
 
 
-def let_go_of_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None:
+def detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None:
     """What is said from now on goes to the supervisor's log; then the waiting process is told."""
     log_file = paths.logs / "supervisor.log"
     rotate_at_start(log_file)

@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from caret.local.errors import Refusal
+from caret.local.errors import StartupError
 from caret.local.paths import EmbeddedPaths
 
 
@@ -20,7 +20,7 @@ def _make_socket_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise Refusal(
+        raise StartupError(
             f"{folder} is not a folder of ours; remove it, or set TMPDIR to another place."
         )
     folder.chmod(0o700)

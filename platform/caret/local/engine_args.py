@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from caret.foundation.environment import BadSetting
-from inference.pools.cache_isolation import Speculation, refuse_leaks
+from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
 _SPECULATION: Final = "--speculative-config"
 _CONNECTOR: Final = "--kv-transfer-config"
@@ -29,23 +29,23 @@ _SHORTEST: Final = {
     _FILE: len("--config"),
 }
 _METHODS: Final = {
-    "ngram": Speculation.NGRAM,
-    "[ngram]": Speculation.NGRAM,
-    "ngram_gpu": Speculation.NGRAM,
-    "suffix": Speculation.SUFFIX,
+    "ngram": SpeculationMethod.NGRAM,
+    "[ngram]": SpeculationMethod.NGRAM,
+    "ngram_gpu": SpeculationMethod.NGRAM,
+    "suffix": SpeculationMethod.SUFFIX,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    speculation: Speculation | None = None  # None: it does not
+class StatedArgs:
+    speculation: SpeculationMethod | None = None  # None: it does not
     max_cached_requests: int | None = None  # None: nothing is said of them
 
 
-NOTHING_STATED: Final = Stated()
+NOTHING_STATED: Final = StatedArgs()
 
 
-def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> Stated:
+def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> StatedArgs:
     """Raises BadSetting for what would let one tenant find what another has left."""
     try:
         settings = _read(arguments)
@@ -55,7 +55,7 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         raise BadSetting("CARET_ENGINE_ARGS: give the arguments themselves, not a --config.")
     stated = _speculation(settings)
     try:
-        refuse_leaks(
+        require_isolated_cache(
             speculation=stated.speculation,
             max_cached_requests=stated.max_cached_requests,
             kv_connector=_connector(settings, environment),
@@ -65,7 +65,7 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     return stated
 
 
-def _speculation(settings: Mapping[str, dict[str, Any]]) -> Stated:
+def _speculation(settings: Mapping[str, dict[str, Any]]) -> StatedArgs:
     names = {_METHOD: "method", _MODEL: "model"}
     short = {part: settings[name][""] for name, part in names.items() if name in settings}
     config = settings.get(_SPECULATION, {}) | short
@@ -73,8 +73,8 @@ def _speculation(settings: Mapping[str, dict[str, Any]]) -> Stated:
         return NOTHING_STATED
     method = config.get("method") or config.get("model")
     cached = config.get("suffix_decoding_max_cached_requests")
-    return Stated(
-        speculation=_METHODS.get(str(method), Speculation.DRAFT),
+    return StatedArgs(
+        speculation=_METHODS.get(str(method), SpeculationMethod.DRAFT),
         max_cached_requests=None if cached is None else int(cached),
     )
 

@@ -26,23 +26,23 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130  # 128 + SIGINT, as shells write it
 
 
-class Refusal(Exception):
+class StartupError(Exception):
     exit_code = ExitCode.PART_FAILED
 
 
-class PortInUse(Refusal):
+class PortInUse(StartupError):
     exit_code = ExitCode.PORT_IN_USE
 
 
-class NoDiskSpace(Refusal):
+class NoDiskSpace(StartupError):
     exit_code = ExitCode.NO_DISK_SPACE
 
 
-class MissingFeature(Refusal):
+class MissingFeature(StartupError):
     exit_code = ExitCode.MISSING_FEATURE
 
 
-class PartFailed(Refusal):
+class PartFailed(StartupError):
     """`log_tail` is what the part wrote last; empty when it wrote nothing."""
 
     exit_code = ExitCode.PART_FAILED
@@ -52,5 +52,5 @@ class PartFailed(Refusal):
         self.log_tail = log_tail
 
 
-class HomeInUse(Refusal):
+class HomeInUse(StartupError):
     exit_code = ExitCode.HOME_IN_USE

@@ -12,12 +12,12 @@ from caret.local.demo_tenants import ensure_demo_tenants
 from caret.local.paths import REPOSITORY
 from caret.local.pools_file import read_pools
 from caret.local.ports import require_free
-from caret.local.process_tag import end_marked, home_digest, new_mark
-from caret.local.progress import Progress
+from caret.local.process_tag import home_digest, new_tag, terminate_tagged
+from caret.local.progress import StartProgress
 from caret.local.reload import changed_files, programs_of
-from caret.local.service import Part
+from caret.local.service import Service
 from caret.local.services import environment_of_children, make_parts
-from caret.local.state_file import PoolEntry, TenantEntry, UpEntry, write_up_file
+from caret.local.state_file import StatePoolEntry, TenantEntry, UpEntry, write_up_file
 from caret.local.supervisor import Supervisor
 from caret.local.up_settings import UpSettings
 from caret.local.watchdog import Watchdog
@@ -28,10 +28,10 @@ _LEFTOVER_GRACE_S = 5.0
 class Installation:
     """Needs the home's lock. Leaving the `with` stops all; nothing that it started is left."""
 
-    def __init__(self, settings: UpSettings, *, progress: Progress) -> None:
+    def __init__(self, settings: UpSettings, *, progress: StartProgress) -> None:
         self._settings = settings
         self.progress = progress
-        self._mark = new_mark(settings.paths.home)
+        self._mark = new_tag(settings.paths.home)
         self.environment = environment_of_children(settings, mark=self._mark)
         self._supervisor = Supervisor(
             tell=lambda text: self.progress.say(text), tolerates_broken=settings.reloads
@@ -78,7 +78,7 @@ class Installation:
         self._write_up_file()
 
     def watch(self) -> None:
-        """Keep all parts alive until a signal raises StopRequested.
+        """Keep all parts alive until a signal raises ShutdownRequested.
 
         Raises PartFailed when a part keeps dying.
         """
@@ -112,16 +112,18 @@ class Installation:
 
     def _end_leftovers(self) -> None:
         """What an earlier supervisor left, if both it and its watchdog were killed."""
-        num_ended = end_marked(home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S)
+        num_ended = terminate_tagged(
+            home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S
+        )
         if num_ended:
             self.progress.say(f"Ended {num_ended} processes that an earlier run had left behind.")
 
-    def _start(self, part: Part, *, is_foundation: bool) -> None:
+    def _start(self, part: Service, *, is_foundation: bool) -> None:
         with self.progress.step(part.name, _WHAT[part.name]) as tick:
             self._supervisor.launch(part, is_foundation=is_foundation)
             self._supervisor.await_ready(part, on_wait=tick)
 
-    def _await(self, part: Part) -> None:
+    def _await(self, part: Service) -> None:
         with self.progress.step(part.name, _WHAT[part.name]) as tick:
             self._supervisor.await_ready(part, on_wait=tick)
 
@@ -148,7 +150,7 @@ class Installation:
     def _write_up_file(self) -> None:
         write_up_file(self._settings.paths.up_file, self.describe())
 
-    def _describe_pools(self) -> list[PoolEntry]:
+    def _describe_pools(self) -> list[StatePoolEntry]:
         engine = self._parts.engine
         pid = None if engine is None else engine.child.pid
         return [

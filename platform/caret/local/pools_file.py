@@ -17,7 +17,7 @@ _TIERS = ("fast", "quality")
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class LocalPool:
     name: str
     tier: str
     replicas: tuple[str, ...]  # base addresses
@@ -55,12 +55,12 @@ def write_pools(file: Path, text: str) -> None:
     os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new, never half
 
 
-def read_pools(file: Path) -> list[Pool]:
+def read_pools(file: Path) -> list[LocalPool]:
     """Name, tier and replicas only: what the person who runs `up` is told. Raises BadSetting."""
     try:
         entries = tomllib.loads(file.read_text())["pools"]
         return [
-            Pool(
+            LocalPool(
                 name=entry["name"],
                 tier=entry["tier"],
                 replicas=tuple(_url(replica) for replica in entry.get("replicas", ())),

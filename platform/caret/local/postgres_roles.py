@@ -18,7 +18,7 @@ _WEAK = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICA
 _CONNECT_TIMEOUT_S = 5
 
 
-def put_roles_right(paths: EmbeddedPaths) -> None:
+def reconcile_roles(paths: EmbeddedPaths) -> None:
     with _connect(paths, "postgres") as connection:
         for role in (OWNER_ROLE, APP_ROLE):
             _put_role_right(connection, role=role, password=password_of(paths, role))

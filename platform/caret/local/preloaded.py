@@ -11,9 +11,9 @@ import sys
 from dataclasses import replace
 from typing import Final
 
-from caret.local.child_process import Child, ChildSpec, dying_with_parent
+from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
-from caret.local.service import ProgramPart
+from caret.local.service import CommandService
 
 # The slowest imports that do not need Django to be set up.
 _LIBRARIES: Final = (
@@ -27,15 +27,15 @@ _MANY_OBJECTS: Final = 100_000
 class PreloadedPart:
     """A part whose next process waits as soon as the current one is ready."""
 
-    def __init__(self, part: ProgramPart) -> None:
+    def __init__(self, part: CommandService) -> None:
         self._part = part
         self.name = part.name
         self.ready_timeout_s = part.ready_timeout_s
-        self._child: Child | None = None
-        self._next: Child | None = None
+        self._child: ChildProcess | None = None
+        self._next: ChildProcess | None = None
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildProcess:
         assert self._child is not None, f"{self.name} was not launched"
         return self._child
 
@@ -50,10 +50,10 @@ class PreloadedPart:
             self._next = self._waiting_child()
         return is_ready
 
-    def _waiting_child(self) -> Child:
+    def _waiting_child(self) -> ChildProcess:
         if self._next is not None and self._next.is_alive:
             return self._next
-        child = Child(_waiting(self._part.make_spec()))
+        child = ChildProcess(_waiting(self._part.make_spec()))
         child.start()
         return child
 

@@ -21,7 +21,7 @@ def home_digest(home: Path) -> str:
     return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:16]
 
 
-def new_mark(home: Path) -> str:
+def new_tag(home: Path) -> str:
     return f"{home_digest(home)}.{secrets.token_hex(8)}"
 
 
@@ -31,18 +31,18 @@ def environment_with(mark: str) -> dict[str, str]:
     return {VARIABLE: mark, "SPT_NOENV": "1"}
 
 
-def marked_pids(prefix: str) -> list[int]:
+def find_tagged_pids(prefix: str) -> list[int]:
     """Living processes whose mark begins so, not this one; zombies have no environment left."""
     wanted = f"{VARIABLE}={prefix}".encode()
     return [pid for pid in _all_pids() if pid != os.getpid() and _carries(pid, wanted)]
 
 
-def end_marked(prefix: str, *, grace_s: float) -> int:
+def terminate_tagged(prefix: str, *, grace_s: float) -> int:
     """SIGTERM, and after `grace_s` SIGKILL, to all whose mark begins so. Returns how many."""
     first = _signal_marked(prefix, signal.SIGTERM)
     deadline_s = time.monotonic() + grace_s
     while first and time.monotonic() < deadline_s:
-        if not marked_pids(prefix):
+        if not find_tagged_pids(prefix):
             return first
         time.sleep(_POLL_S)
     # Again and again: a process may fork between the look and the signal.
@@ -52,7 +52,7 @@ def end_marked(prefix: str, *, grace_s: float) -> int:
 
 
 def _signal_marked(prefix: str, number: signal.Signals) -> int:
-    pids = marked_pids(prefix)
+    pids = find_tagged_pids(prefix)
     for pid in pids:
         try:
             os.kill(pid, number)

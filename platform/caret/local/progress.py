@@ -21,7 +21,7 @@ _TITLE_WIDTH = 12
 _WHAT_WIDTH = 50
 
 
-class Progress(Protocol):
+class StartProgress(Protocol):
     @contextmanager
     def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
         """Yields what to call while waiting, often."""
@@ -29,7 +29,7 @@ class Progress(Protocol):
     def say(self, text: str = "") -> None: ...
 
 
-class Plan:
+class StepList:
     """The titles in their order, to say what is next."""
 
     def __init__(self, titles: Sequence[str]) -> None:
@@ -43,7 +43,7 @@ class Plan:
 class PlainProgress:
     def __init__(
         self,
-        plan: Plan,
+        plan: StepList,
         *,
         write: Callable[[str], object] = sys.stdout.write,
         now_s: Callable[[], float] = time.monotonic,
@@ -73,7 +73,7 @@ class PlainProgress:
 class TerminalProgress:
     """Redraws only when ticked: the supervisor has no second thread, so that it may fork."""
 
-    def __init__(self, plan: Plan, *, console: Console) -> None:
+    def __init__(self, plan: StepList, *, console: Console) -> None:
         self._plan = plan
         self._console = console
 
@@ -108,7 +108,7 @@ def _line(
     return table
 
 
-def progress_for(plan: Plan) -> Progress:
+def progress_for(plan: StepList) -> StartProgress:
     console = Console()
     if console.is_terminal and not console.is_dumb_terminal:
         return TerminalProgress(plan, console=console)

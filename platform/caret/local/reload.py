@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from caret.local.signals import StopRequested
+from caret.local.signals import ShutdownRequested
 
 CONSOLE, GATEWAY, WORKER, BEAT = "Console", "Gateway", "Worker", "Beat"
 # Programs by the beginning of a path. Templates and static files have no row: the console reads
@@ -40,7 +40,7 @@ def programs_of(file: str) -> set[str]:
 def changed_files(repository: Path) -> Iterator[set[str]]:
     """Yield the files that were saved since the last call, mostly none, without end.
 
-    Paths are relative to the repository. Raises StopRequested when a signal arrives meanwhile:
+    Paths are relative to the repository. Raises ShutdownRequested when a signal arrives meanwhile:
     watchfiles replaces the exception of our signal handler by KeyboardInterrupt.
     """
     from watchfiles import watch  # only developers have it
@@ -54,4 +54,4 @@ def changed_files(repository: Path) -> Iterator[set[str]]:
         ):
             yield {str(Path(path).relative_to(repository)) for _, path in changes}
     except KeyboardInterrupt:
-        raise StopRequested from None
+        raise ShutdownRequested from None

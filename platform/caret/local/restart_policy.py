@@ -9,7 +9,7 @@ _FIRST_DELAY_S = 0.2
 
 
 @dataclass(slots=True)
-class Restarts:
+class RestartPolicy:
     """The recent deaths of one part."""
 
     _deaths_s: deque[float] = field(default_factory=deque)

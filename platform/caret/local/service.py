@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from caret.local.child_process import Child, ChildSpec
+from caret.local.child_process import ChildProcess, ChildSpec
 
 
-class Part(Protocol):
+class Service(Protocol):
     @property
     def name(self) -> str: ...
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildProcess:
         """The process of the last launch."""
 
     @property
@@ -25,7 +25,7 @@ class Part(Protocol):
         """Asks it. Answers within a few seconds, and only says yes when it can be used."""
 
 
-def await_ready(part: Part, *, on_wait: Callable[[], None] = lambda: None) -> None:
+def await_ready(part: Service, *, on_wait: Callable[[], None] = lambda: None) -> None:
     """Raises PartFailed when it ends or takes too long; then it is stopped."""
     try:
         part.child.wait_ready(part.is_ready, timeout_s=part.ready_timeout_s, on_wait=on_wait)
@@ -35,22 +35,22 @@ def await_ready(part: Part, *, on_wait: Callable[[], None] = lambda: None) -> No
 
 
 @dataclass
-class ProgramPart:
+class CommandService:
     """A part that is a command and a question whether it is ready."""
 
     make_spec: Callable[[], ChildSpec]  # called at each launch
     question: Callable[[], bool]
     name: str
     ready_timeout_s: float
-    _child: Child | None = None
+    _child: ChildProcess | None = None
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildProcess:
         assert self._child is not None, f"{self.name} was not launched"
         return self._child
 
     def launch(self) -> None:
-        self._child = Child(self.make_spec())
+        self._child = ChildProcess(self.make_spec())
         self._child.start()
 
     def is_ready(self) -> bool:

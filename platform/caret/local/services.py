@@ -12,40 +12,40 @@ from caret.local.ports import LOOPBACK, Port
 from caret.local.postgres import EmbeddedPostgres
 from caret.local.preloaded import PreloadedPart
 from caret.local.process_tag import environment_with
-from caret.local.service import Part, ProgramPart
+from caret.local.service import CommandService, Service
 from caret.local.up_settings import UpSettings
 from caret.local.valkey import EmbeddedValkey
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    postgres: Part | None  # None: the person named one of their own; likewise below
-    valkey: Part | None
-    engine: Part | None
-    embeddings: Part | None  # also None without retrieval
-    gateway: Part
-    console: Part
-    worker: Part
-    beat: Part
+class Services:
+    postgres: Service | None  # None: the person named one of their own; likewise below
+    valkey: Service | None
+    engine: Service | None
+    embeddings: Service | None  # also None without retrieval
+    gateway: Service
+    console: Service
+    worker: Service
+    beat: Service
 
     @property
-    def foundations(self) -> tuple[Part, ...]:
+    def foundations(self) -> tuple[Service, ...]:
         return tuple(part for part in (self.postgres, self.valkey) if part is not None)
 
     @property
-    def engines(self) -> tuple[Part, ...]:
+    def engines(self) -> tuple[Service, ...]:
         return tuple(part for part in (self.engine, self.embeddings) if part is not None)
 
     @property
-    def programs(self) -> tuple[Part, ...]:
+    def programs(self) -> tuple[Service, ...]:
         return (self.gateway, self.console, self.worker, self.beat)
 
 
-def make_parts(settings: UpSettings, *, mark: str) -> Parts:
+def make_parts(settings: UpSettings, *, mark: str) -> Services:
     paths = settings.paths
     environment = environment_of_children(settings, mark=mark)
     marked = environment_with(mark)
-    return Parts(
+    return Services(
         postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
         valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
         engine=_engine(settings, environment=environment),
@@ -90,7 +90,7 @@ def _origins_of(console: Port) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:
+def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
     """Also writes the catalogue in which the gateway finds it."""
     if settings.own_pools is not None:
         return None
@@ -107,20 +107,20 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | N
     return engine_part(settings.engine, paths=settings.paths, environment=environment)
 
 
-def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:
+def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
     if settings.embeddings is None:
         return None
     return embeddings_part(settings.embeddings, paths=settings.paths, environment=environment)
 
 
-def _console(settings: UpSettings, environment: Mapping[str, str]) -> Part:
+def _console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
     part = _web("Console", settings.ports.console, settings, environment)
     return PreloadedPart(part) if settings.reloads else part
 
 
 def _web(
     name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
-) -> ProgramPart:
+) -> CommandService:
     return web_part(
         name,
         port=port.number,

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class StopRequested(BaseException):
+class ShutdownRequested(BaseException):
     """Not an Exception: no handler of errors on the way may swallow it."""
 
 
 @contextmanager
-def stop_signals_raise() -> Iterator[None]:
-    """The first signal raises StopRequested wherever the program is; later ones change nothing.
+def raise_on_stop_signals() -> Iterator[None]:
+    """The first signal raises ShutdownRequested wherever the program is; later ones change nothing.
 
     A child that is launched in that very moment may be missed by the supervisor. The watchdog ends
     it, because it carries the mark.
@@ -22,7 +22,7 @@ def stop_signals_raise() -> Iterator[None]:
     def request(*_: object) -> None:
         for number in _NUMBERS:
             signal.signal(number, signal.SIG_IGN)
-        raise StopRequested
+        raise ShutdownRequested
 
     before = {number: signal.signal(number, request) for number in _NUMBERS}
     try:

@@ -18,7 +18,7 @@ def find_spot(text: str, *, before_cursor: str) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def stream_sample(*, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Never raises for a completion that fails: what runs, runs on, and the sentence says why."""
     line, column = find_spot(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
     name = str(EXAMPLE.relative_to(REPOSITORY))

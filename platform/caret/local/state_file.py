@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 
 
-class PoolEntry(TypedDict):
+class StatePoolEntry(TypedDict):
     name: str
     tier: str
     url: str
@@ -25,7 +25,7 @@ class TenantEntry(TypedDict):
 class UpEntry(TypedDict):
     console_url: str
     gateway_url: str
-    pools: list[PoolEntry]
+    pools: list[StatePoolEntry]
     tenants: list[TenantEntry]
     supervisor_pid: int
 

@@ -13,8 +13,8 @@ from enum import Enum, auto
 
 from caret.local.errors import PartFailed
 from caret.local.log_rotation import rotate_while_open, tail
-from caret.local.restart_policy import MAX_DEATHS, WINDOW_S, Restarts
-from caret.local.service import Part, await_ready
+from caret.local.restart_policy import MAX_DEATHS, WINDOW_S, RestartPolicy
+from caret.local.service import Service, await_ready
 
 _LOOK_S = 0.1
 _LOG_CARE_S = 30.0
@@ -24,7 +24,7 @@ _RESTART_GRACE_S = 1.0
 _MAX_RESTARTS_AT_ONCE = 2
 
 
-class _State(Enum):
+class _ServiceState(Enum):
     STARTING = auto()
     READY = auto()
     PAUSING = auto()  # dead, to be launched again at `next_launch_s`
@@ -33,14 +33,14 @@ class _State(Enum):
 
 
 @dataclass(slots=True)
-class _Watched:
-    part: Part
+class _WatchedService:
+    part: Service
     is_foundation: bool
-    state: _State = _State.STARTING
+    state: _ServiceState = _ServiceState.STARTING
     launched_s: float = 0.0
     next_launch_s: float = 0.0
     next_question_s: float = 0.0
-    restarts: Restarts = field(default_factory=Restarts)
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class Supervisor:
@@ -52,17 +52,17 @@ class Supervisor:
     def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
         self._tell = tell
         self._tolerates_broken = tolerates_broken
-        self._watched: list[_Watched] = []
+        self._watched: list[_WatchedService] = []
         self._next_log_care_s = 0.0
 
-    def launch(self, part: Part, *, is_foundation: bool = False) -> None:
+    def launch(self, part: Service, *, is_foundation: bool = False) -> None:
         """`is_foundation`: others write to it until they end, so it is stopped after them."""
         part.launch()
-        self._watched.append(_Watched(part, is_foundation, launched_s=time.monotonic()))
+        self._watched.append(_WatchedService(part, is_foundation, launched_s=time.monotonic()))
 
-    def await_ready(self, part: Part, *, on_wait: Callable[[], None]) -> None:
+    def await_ready(self, part: Service, *, on_wait: Callable[[], None]) -> None:
         await_ready(part, on_wait=on_wait)
-        self._of(part).state = _State.READY
+        self._of(part).state = _ServiceState.READY
 
     def watch(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
         """Returns when `until` says so; `on_launch` is called after each new launch.
@@ -75,10 +75,10 @@ class Supervisor:
             self._care_for_logs()
             time.sleep(_LOOK_S)
 
-    def restart(self, parts: Iterable[Part]) -> None:
+    def restart(self, parts: Iterable[Service]) -> None:
         """Have `watch` stop and launch them again. Nothing of this counts as a death."""
         for part in parts:
-            self._of(part).state = _State.OUTDATED
+            self._of(part).state = _ServiceState.OUTDATED
 
     def stop(self) -> None:
         for is_foundation in (False, True):
@@ -88,29 +88,29 @@ class Supervisor:
             for part in parts:
                 part.child.stop()
 
-    def _of(self, part: Part) -> _Watched:
+    def _of(self, part: Service) -> _WatchedService:
         return next(watched for watched in self._watched if watched.part is part)
 
-    def _look_at(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+    def _look_at(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         now_s = time.monotonic()
-        if watched.state is _State.PAUSING:
+        if watched.state is _ServiceState.PAUSING:
             if now_s >= watched.next_launch_s:
                 self._launch_again(watched, on_launch=on_launch)
-        elif watched.state is _State.OUTDATED:
+        elif watched.state is _ServiceState.OUTDATED:
             self._replace(watched, on_launch=on_launch)
-        elif watched.state is _State.BROKEN:
+        elif watched.state is _ServiceState.BROKEN:
             pass
         elif not watched.part.child.is_alive:
             self._note_death(watched, now_s=now_s)
-        elif watched.state is _State.STARTING:
+        elif watched.state is _ServiceState.STARTING:
             self._ask(watched, now_s=now_s)
 
-    def _note_death(self, watched: _Watched, *, now_s: float) -> None:
+    def _note_death(self, watched: _WatchedService, *, now_s: float) -> None:
         part = watched.part
         status = part.child.exit_status
         part.child.kill()  # what its group has left behind would hold its port
-        if self._tolerates_broken and watched.state is _State.STARTING:
-            watched.state = _State.BROKEN
+        if self._tolerates_broken and watched.state is _ServiceState.STARTING:
+            watched.state = _ServiceState.BROKEN
             self._tell(tail(part.child.spec.log_file))
             self._tell(f"{part.name} does not start. It is started again when its code changes.")
             return
@@ -122,27 +122,27 @@ class Supervisor:
                 log_tail=tail(part.child.spec.log_file),
             )
         self._tell(f"{part.name} ended with status {status}; it is started again.")
-        watched.state = _State.PAUSING
+        watched.state = _ServiceState.PAUSING
         watched.next_launch_s = now_s + delay_s
 
-    def _replace(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
-        starting = [other for other in self._watched if other.state is _State.STARTING]
+    def _replace(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+        starting = [other for other in self._watched if other.state is _ServiceState.STARTING]
         if len(starting) < _MAX_RESTARTS_AT_ONCE:
             watched.part.child.stop(max_grace_s=_RESTART_GRACE_S)
             self._launch_again(watched, on_launch=on_launch)
 
-    def _launch_again(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+    def _launch_again(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         watched.part.launch()
-        watched.state = _State.STARTING
+        watched.state = _ServiceState.STARTING
         watched.launched_s = time.monotonic()
         on_launch()
 
-    def _ask(self, watched: _Watched, *, now_s: float) -> None:
+    def _ask(self, watched: _WatchedService, *, now_s: float) -> None:
         if now_s < watched.next_question_s:
             return
         watched.next_question_s = now_s + 5 * _LOOK_S
         if watched.part.is_ready():
-            watched.state = _State.READY
+            watched.state = _ServiceState.READY
             self._tell(
                 f"{watched.part.name} is ready again after {now_s - watched.launched_s:.1f} s."
             )

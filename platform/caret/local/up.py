@@ -4,17 +4,17 @@ import argparse
 import sys
 import time
 
-from caret.local.announce import announce
-from caret.local.daemonize import READY_OPTION, let_go_of_terminal, run_detached
+from caret.local.announce import print_summary
+from caret.local.daemonize import READY_OPTION, detach_from_terminal, run_detached
 from caret.local.directories import make_folders
-from caret.local.errors import ExitCode, Refusal
+from caret.local.errors import ExitCode, StartupError
 from caret.local.installation import Installation, steps
 from caret.local.paths import EmbeddedPaths
 from caret.local.pid_lock import HomeLock, supervisor_pid
 from caret.local.preflight import require_room
-from caret.local.progress import PlainProgress, Plan, progress_for
-from caret.local.signals import StopRequested, stop_signals_raise
-from caret.local.smoke_test import stream_sample
+from caret.local.progress import PlainProgress, StepList, progress_for
+from caret.local.signals import ShutdownRequested, raise_on_stop_signals
+from caret.local.smoke_test import stream_smoke_test
 from caret.local.state_file import read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment
 
@@ -40,18 +40,18 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
-    progress = progress_for(Plan(steps(settings)))
-    with stop_signals_raise(), HomeLock(settings.paths):
+    progress = progress_for(StepList(steps(settings)))
+    with raise_on_stop_signals(), HomeLock(settings.paths):
         try:
             with Installation(settings, progress=progress) as installation:
                 _start(installation, settings=settings)
                 if ready_descriptor is None:
                     installation.progress.say("  Ctrl-C stops everything.")
                 else:
-                    let_go_of_terminal(settings.paths, ready_descriptor=ready_descriptor)
-                    installation.progress = PlainProgress(Plan(steps(settings)))
+                    detach_from_terminal(settings.paths, ready_descriptor=ready_descriptor)
+                    installation.progress = PlainProgress(StepList(steps(settings)))
                 installation.watch()
-        except StopRequested:
+        except ShutdownRequested:
             installation.progress.say("  Stopped.")
     return ExitCode.OK
 
@@ -67,8 +67,8 @@ def _start(installation: Installation, *, settings: UpSettings) -> None:
     installation.start()
     say("")
     say(f"  Caret runs, after {time.monotonic() - began_s:.1f} s.")
-    announce(installation.describe(), say=say)
-    stream_sample(environment=installation.environment, say=say)
+    print_summary(installation.describe(), say=say)
+    stream_smoke_test(environment=installation.environment, say=say)
 
 
 def _own_parts(settings: UpSettings) -> list[str]:
@@ -86,11 +86,11 @@ def _own_parts(settings: UpSettings) -> list[str]:
 def _say_that_it_runs(paths: EmbeddedPaths) -> int:
     entry = read_up_file(paths.up_file)
     if entry is None:
-        raise Refusal(
+        raise StartupError(
             f"Another `up` is starting or stopping in {paths.home}; its output says more."
         )
     _write("Caret runs already. `make down` stops it.")
-    announce(entry, say=_write)
+    print_summary(entry, say=_write)
     return ExitCode.OK
 
 

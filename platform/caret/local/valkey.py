@@ -14,7 +14,7 @@ from typing import Self
 
 import redis
 
-from caret.local.child_process import Child, ChildSpec, dying_with_parent
+from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.credentials import password_of, valkey_socket, write_credentials
 from caret.local.errors import MissingFeature
 from caret.local.paths import EmbeddedPaths
@@ -39,7 +39,7 @@ class EmbeddedValkey:
         self._paths = paths
         self._mark = mark or {}
         self._settings = settings or {}
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
 
     def __enter__(self) -> Self:
         self.launch()
@@ -50,13 +50,13 @@ class EmbeddedValkey:
         self.child.stop()
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildProcess:
         assert self._child is not None, "Valkey was not launched"
         return self._child
 
     def launch(self) -> None:
         write_credentials(self._paths)
-        self._child = Child(self._spec())
+        self._child = ChildProcess(self._spec())
         self._child.start()
 
     def _spec(self) -> ChildSpec:

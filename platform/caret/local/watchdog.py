@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from caret.local.process_tag import end_marked
+from caret.local.process_tag import terminate_tagged
 
 # Long enough for Postgres and Valkey to write their last page, short for a person who waits.
 GRACE_S = 3.0
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
     _, mark, grace_s = argv
     while sys.stdin.buffer.read(1):
         pass  # nobody writes; only the end of the file is awaited
-    end_marked(mark, grace_s=float(grace_s))
+    terminate_tagged(mark, grace_s=float(grace_s))
     return 0
 
 

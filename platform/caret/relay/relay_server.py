@@ -14,8 +14,8 @@ from redis.exceptions import RedisError
 from caret.foundation.environment import env_int, env_secret, env_text
 from caret.foundation.home_dir import home_folder
 from caret.foundation.log_config import configure_logging
-from caret.relay.snapshot_replication import Outward
-from caret.relay.usage_forwarding import Homeward
+from caret.relay.snapshot_replication import SnapshotReplicator
+from caret.relay.usage_forwarding import UsageForwarder
 
 POLL_S: Final = 0.25  # a revocation is that much later here, and the way from home
 _MAX_RETRY_S: Final = 5.0
@@ -42,8 +42,8 @@ async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> 
         _connected(home_url) as telling,
         _connected(here_url) as here,
     ):
-        outward = Outward(asking, here, region=region, max_cut_s=max_cut_s)
-        homeward = Homeward(telling, here)
+        outward = SnapshotReplicator(asking, here, region=region, max_cut_s=max_cut_s)
+        homeward = UsageForwarder(telling, here)
         ways = [
             asyncio.create_task(_again("snapshots", outward.sync)),
             asyncio.create_task(_again("usage", homeward.ship)),

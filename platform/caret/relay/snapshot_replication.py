@@ -30,7 +30,7 @@ Versions = Mapping[bytes, int]
 log = structlog.get_logger(__name__)
 
 
-class Outward:
+class SnapshotReplicator:
     def __init__(self, home: Redis, here: Redis, *, region: str, max_cut_s: int) -> None:
         self._home = home
         self._here = here

@@ -16,7 +16,7 @@ Entry = tuple[bytes, dict[bytes, bytes]]
 log = structlog.get_logger(__name__)
 
 
-class Homeward:
+class UsageForwarder:
     def __init__(self, home: Redis, here: Redis) -> None:
         self._home = home
         self._here = here

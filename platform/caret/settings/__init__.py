@@ -58,17 +58,17 @@ INSTALLED_APPS = [
     "allauth.usersessions",
 ]
 MIDDLEWARE = [
-    "console.request_metrics.RequestTimes",
+    "console.request_metrics.RequestMetricsMiddleware",
     "console.middleware.NoStore",  # before all that may answer, redirections to HTTPS included
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
-    "console.middleware.Utf8Only",
-    "console.middleware.RedisAnswers",
-    "console.operator_admin.session_cookies.OperatorDoor",
+    "console.middleware.Utf8OnlyMiddleware",
+    "console.middleware.RedisErrorMiddleware",
+    "console.operator_admin.session_cookies.OperatorCookieMiddleware",
     "console.sign_in.session_store.HashedSessions",
     "console.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",
-    "console.layout.preferences.PreferencesInForce",
+    "console.layout.preferences.PreferencesMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -109,7 +109,7 @@ if owner_url := env_optional_secret(
     "CARET_OWNER_DATABASE_URL", default_file=EMBEDDED.owner_database_url
 ):
     DATABASES["owner"] = database_from_url(owner_url)
-DATABASE_ROUTERS = ["caret.foundation.postgres.database_router.OwnerMigrates"]
+DATABASE_ROUTERS = ["caret.foundation.postgres.database_router.MigrationRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env_secret("REDIS_URL", default_file=EMBEDDED.redis_url)
 

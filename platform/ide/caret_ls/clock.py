@@ -4,7 +4,7 @@ import time
 from typing import Protocol
 
 
-class Clock(Protocol):
+class LoopClock(Protocol):
     def wall_s(self) -> float:
         """Unix time; may jump."""
 
@@ -12,7 +12,7 @@ class Clock(Protocol):
         """Only grows."""
 
 
-class SystemClock:
+class SystemLoopClock:
     def wall_s(self) -> float:
         return time.time()
 

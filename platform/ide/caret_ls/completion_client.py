@@ -8,16 +8,16 @@ from functools import partial
 from typing import Final, Protocol
 
 from caret_ls import frames
-from caret_ls.clock import Clock
-from caret_ls.completion_context import Place
-from caret_ls.debounce import USUAL_ANSWER_MS, Pace
-from caret_ls.frames import Frame, Surroundings
-from caret_ls.gateway_connection import Ended
-from caret_ls.in_flight_request import Flight, Landing
-from caret_ls.policy_cache import Policies
+from caret_ls.clock import LoopClock
+from caret_ls.completion_context import CompletionContext
+from caret_ls.debounce import USUAL_ANSWER_MS, TypingRate
+from caret_ls.frames import Frame, RequestContext
+from caret_ls.gateway_connection import RequestEnded
+from caret_ls.in_flight_request import CompletionResult, InFlightRequest
+from caret_ls.policy_cache import PolicyCache
 from caret_ls.status_board import StatusBoard
-from caret_ls.suggestion import suggested_at
-from caret_ls.suggestion_cache import Cache
+from caret_ls.suggestion import create_suggestion
+from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.workspace import OpenFile
 
 _WHOLE: Final = ("stop", "length")
@@ -31,29 +31,29 @@ _TOO_SLOW: Final = "deadline"  # as the gateway calls it
 _POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
 
 
-class Gateway(Protocol):
+class GatewayApi(Protocol):
     def asking(self, frame: Frame) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
         """See `Link.asking`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class ResponseHandlers:
     """Where what an answer says goes."""
 
-    cache: Cache
-    pace: Pace
-    policies: Policies
+    cache: SuggestionCache
+    pace: TypingRate
+    policies: PolicyCache
     board: StatusBoard
-    clock: Clock
+    clock: LoopClock
 
 
-class Asking:
+class CompletionClient:
     def __init__(
         self,
-        gateway: Gateway,
-        learning: Learning,
+        gateway: GatewayApi,
+        learning: ResponseHandlers,
         *,
-        around: Callable[[OpenFile], Surroundings],
+        around: Callable[[OpenFile], RequestContext],
         new_id: Callable[[], str],
         max_answer_s: float = MAX_ANSWER_S,
     ) -> None:
@@ -62,7 +62,7 @@ class Asking:
         self._around = around
         self._new_id = new_id
         self._max_answer_s = max_answer_s
-        self._flights: dict[str, Flight] = {}  # by file
+        self._flights: dict[str, InFlightRequest] = {}  # by file
         self._held_until_s = 0.0
         self._unknown_languages: set[str] = set()  # to the gateway; left out from then on
 
@@ -76,7 +76,7 @@ class Asking:
         self._held_until_s = 0.0
         self._learns.board.set(is_over_budget=False)
 
-    def flight_for(self, place: Place) -> Flight | None:
+    def flight_for(self, place: CompletionContext) -> InFlightRequest | None:
         """One to join. One that does not agree with the place is taken back."""
         flight = self._flights.get(place.uri)
         if flight is not None and not flight.agrees(place):
@@ -84,9 +84,11 @@ class Asking:
             return None
         return flight
 
-    def begin(self, file: OpenFile, place: Place, *, is_prefetch: bool) -> Flight:
+    def begin(
+        self, file: OpenFile, place: CompletionContext, *, is_prefetch: bool
+    ) -> InFlightRequest:
         self.drop(place.uri)
-        flight = Flight(
+        flight = InFlightRequest(
             place, id=self._new_id(), is_prefetch=is_prefetch, ask=partial(self._fly, file)
         )
         self._flights[place.uri] = flight
@@ -97,7 +99,7 @@ class Asking:
         if flight is not None:
             flight.cancel()
 
-    async def _fly(self, file: OpenFile, flight: Flight) -> Landing:
+    async def _fly(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         if flight.is_prefetch:
             return await self._land(file, flight)
         self._learns.board.begin()
@@ -106,7 +108,7 @@ class Asking:
         finally:
             self._learns.board.end()
 
-    async def _land(self, file: OpenFile, flight: Flight) -> Landing:
+    async def _land(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         clock = self._learns.clock
         began_s, retry_after_s = clock.monotonic_s(), None
         try:
@@ -114,17 +116,17 @@ class Asking:
                 finish = await self._read(file, flight)
         except TimeoutError:
             finish = _TOO_SLOW
-        except Ended as error:
+        except RequestEnded as error:
             finish, retry_after_s = error.code, error.retry_after_s
         except asyncio.CancelledError:
             self._took_longer(flight, began_s)
             raise
         took_ms = (clock.monotonic_s() - began_s) * 1000
-        landing = Landing(finish, flight.text, took_ms, retry_after_s)
+        landing = CompletionResult(finish, flight.text, took_ms, retry_after_s)
         self._learn(flight, landing)
         return landing
 
-    async def _read(self, file: OpenFile, flight: Flight) -> str:
+    async def _read(self, file: OpenFile, flight: InFlightRequest) -> str:
         """How the gateway says that it has ended. Raises Ended."""
         language = flight.place.language
         known = "" if language in self._unknown_languages else language
@@ -136,18 +138,18 @@ class Asking:
                     flight.request_id = _request_id(answer)
                     return str(answer.get("finish"))
                 flight.grow(str(answer.get("text", "")))
-        raise Ended("offline")
+        raise RequestEnded("offline")
 
-    def _took_longer(self, flight: Flight, began_s: float) -> None:
+    def _took_longer(self, flight: InFlightRequest, began_s: float) -> None:
         """It was taken back: where no answer ever comes, that is all that is learnt."""
         waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
         if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
             self._learns.pace.answered(waited_ms)
 
-    def _learn(self, flight: Flight, landing: Landing) -> None:
+    def _learn(self, flight: InFlightRequest, landing: CompletionResult) -> None:
         text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
         if landing.finish in (*_WHOLE, "filtered"):
-            suggestion = suggested_at(
+            suggestion = create_suggestion(
                 flight.place, text, id=flight.id, request_id=flight.request_id
             )
             self._learns.cache.put(suggestion)
@@ -159,7 +161,7 @@ class Asking:
             self._learns.policies.doubt()
         self._hold(landing)
 
-    def _hold(self, landing: Landing) -> None:
+    def _hold(self, landing: CompletionResult) -> None:
         is_spent = landing.finish in _BUDGET
         if is_spent or landing.finish in (*_WHOLE, "filtered"):
             self._learns.board.set(is_over_budget=is_spent)
@@ -174,7 +176,7 @@ def _request_id(done: Frame) -> str:
     return str(meta.get("request_id", "")) if isinstance(meta, dict) else ""
 
 
-def _trigger(flight: Flight) -> str:
+def _trigger(flight: InFlightRequest) -> str:
     if flight.is_prefetch:
         return "prefetch"
     return "manual" if flight.place.is_invoked else "automatic"

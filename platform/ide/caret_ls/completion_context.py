@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CompletionContext:
     uri: str
     path: str  # in its repository, with "/"; what the gateway hears
     language: str  # as the editor names it

@@ -8,50 +8,50 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from caret_ls.clock import Clock
-from caret_ls.completion_client import Asking
-from caret_ls.completion_context import Place
-from caret_ls.debounce import Pace
-from caret_ls.in_flight_request import Landing
-from caret_ls.outcome_tracker import Outcomes, Shown
-from caret_ls.policy_cache import Policies
+from caret_ls.clock import LoopClock
+from caret_ls.completion_client import CompletionClient
+from caret_ls.completion_context import CompletionContext
+from caret_ls.debounce import TypingRate
+from caret_ls.in_flight_request import CompletionResult
+from caret_ls.outcome_tracker import OutcomeTracker, ShownSuggestion
+from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
-from caret_ls.skip_rules import Reason, Rules, reason_to_skip
+from caret_ls.skip_rules import SkipReason, SkipRules, skip_reason
 from caret_ls.status_board import StatusBoard
-from caret_ls.suggestion import Remainder
-from caret_ls.suggestion_cache import Cache
+from caret_ls.suggestion import RemainingSuggestion
+from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position
-from caret_ls.workspace import Chosen, Files, OpenFile
+from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 
 # How long a suggestion has to stand before what would follow it is asked for: who goes on typing at
 # once is not about to take it.
 PREFETCH_AFTER_S: Final = 0.4
 _MAX_TRIES: Final = 2  # what was joined may say something else in the end
 _REASONS: Final = {
-    "shed": Reason.OVERLOADED,
-    "budget": Reason.OVER_BUDGET,
-    "budget_spent": Reason.OVER_BUDGET,
-    "path_excluded": Reason.EXCLUDED,
-    "path_required": Reason.EXCLUDED,
-    "feature_disabled": Reason.MODE_OFF,
-    "offline": Reason.OFFLINE,
-    "superseded": Reason.NEWER_KEYSTROKE,
-    "cancelled": Reason.NEWER_KEYSTROKE,
-    "rate_limited": Reason.OVERLOADED,
-    "too_many_requests": Reason.OVERLOADED,
-    "deadline": Reason.OVERLOADED,
+    "shed": SkipReason.OVERLOADED,
+    "budget": SkipReason.OVER_BUDGET,
+    "budget_spent": SkipReason.OVER_BUDGET,
+    "path_excluded": SkipReason.EXCLUDED,
+    "path_required": SkipReason.EXCLUDED,
+    "feature_disabled": SkipReason.MODE_OFF,
+    "offline": SkipReason.OFFLINE,
+    "superseded": SkipReason.NEWER_KEYSTROKE,
+    "cancelled": SkipReason.NEWER_KEYSTROKE,
+    "rate_limited": SkipReason.OVERLOADED,
+    "too_many_requests": SkipReason.OVERLOADED,
+    "deadline": SkipReason.OVERLOADED,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class InlineRequest:
     position: Position
     is_invoked: bool = False  # somebody pressed a key for it
-    chosen: Chosen | None = None  # None: no list of words is open
+    chosen: SelectedCompletion | None = None  # None: no list of words is open
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class InlineItem:
     id: str
     text: str
     position: Position
@@ -59,52 +59,56 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class ProviderState:
     """What is known here, by whom it is kept."""
 
-    files: Files
-    cache: Cache
-    pace: Pace
-    outcomes: Outcomes
-    policies: Policies
+    files: OpenFiles
+    cache: SuggestionCache
+    pace: TypingRate
+    outcomes: OutcomeTracker
+    policies: PolicyCache
     board: StatusBoard
-    clock: Clock
+    clock: LoopClock
 
 
-class Assistant:
-    def __init__(self, knowledge: Knowledge, asking: Asking, settings: Settings) -> None:
+class CompletionProvider:
+    def __init__(
+        self, knowledge: ProviderState, asking: CompletionClient, settings: Settings
+    ) -> None:
         self._knows = knowledge
         self._asking = asking
         self.settings = settings
         # Of the newest request; None: there was something to offer.
-        self.last_reason: Reason | None = Reason.NOT_ASKED
+        self.last_reason: SkipReason | None = SkipReason.NOT_ASKED
         self._num_asked = 0
-        self._turns: dict[str, asyncio.Task[Remainder | Reason]] = {}  # the newest of each file
+        self._turns: dict[
+            str, asyncio.Task[RemainingSuggestion | SkipReason]
+        ] = {}  # the newest of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
-    async def suggest(self, uri: str, wish: Wish) -> Offer | None:
+    async def suggest(self, uri: str, wish: InlineRequest) -> InlineItem | None:
         """Being cancelled takes the request back on the wire, unless a newer one joins it."""
         self._num_asked += 1
         number = self._num_asked
-        self.last_reason = Reason.NEWER_KEYSTROKE  # should it be taken back
+        self.last_reason = SkipReason.NEWER_KEYSTROKE  # should it be taken back
         found = await self._suggest(uri, wish)
         if number == self._num_asked:  # else a newer one's reason stands there
-            self.last_reason = found if isinstance(found, Reason) else None
-        return None if isinstance(found, Reason) else found
+            self.last_reason = found if isinstance(found, SkipReason) else None
+        return None if isinstance(found, SkipReason) else found
 
-    async def _suggest(self, uri: str, wish: Wish) -> Offer | Reason:
+    async def _suggest(self, uri: str, wish: InlineRequest) -> InlineItem | SkipReason:
         file = self._knows.files.get(uri)
         if file is None:
-            return Reason.FILE_GONE
+            return SkipReason.FILE_GONE
         lead = file.lead(wish.position, wish.chosen) if wish.chosen is not None else ""
         if lead is None:
-            return Reason.WORD_LIST
+            return SkipReason.WORD_LIST
         place = file.place_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
         revision = file.revision
         found = await self._newest(file, place)
         if file.revision != revision:
-            return Reason.NEWER_KEYSTROKE
-        if isinstance(found, Reason):
+            return SkipReason.NEWER_KEYSTROKE
+        if isinstance(found, SkipReason):
             return found
         self._prefetch_soon(file, place, found)
         return self._offer(file, wish.position, lead, found)
@@ -117,7 +121,9 @@ class Assistant:
                 task.cancel()
         self._asking.drop(uri)
 
-    async def _newest(self, file: OpenFile, place: Place) -> Remainder | Reason:
+    async def _newest(
+        self, file: OpenFile, place: CompletionContext
+    ) -> RemainingSuggestion | SkipReason:
         """The turn of the file's newest keystroke; it ends the one before."""
         for tasks in (self._turns, self._prefetches):
             older = tasks.pop(file.uri, None)
@@ -131,10 +137,12 @@ class Assistant:
             turn.cancel()
             if self._turns.get(file.uri) is turn:
                 del self._turns[file.uri]
-        return Reason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
+        return SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
 
-    async def _find(self, file: OpenFile, place: Place) -> Remainder | Reason:
-        reason = reason_to_skip(
+    async def _find(
+        self, file: OpenFile, place: CompletionContext
+    ) -> RemainingSuggestion | SkipReason:
+        reason = skip_reason(
             place, self._rules(file), nature=file.nature, has_selection=file.has_selection
         )
         if reason is not None:
@@ -143,14 +151,16 @@ class Assistant:
         known = self._recall(place)
         return known if known is not None else await self._ask(file, place)
 
-    def _recall(self, place: Place) -> Remainder | Reason | None:
+    def _recall(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
         """None: nothing is known about the place."""
         known = self._knows.cache.find(place)
         if known is None:
             return None
-        return known if known.text else Reason.NOTHING_TO_SUGGEST
+        return known if known.text else SkipReason.NOTHING_TO_SUGGEST
 
-    async def _ask(self, file: OpenFile, place: Place) -> Remainder | Reason:
+    async def _ask(
+        self, file: OpenFile, place: CompletionContext
+    ) -> RemainingSuggestion | SkipReason:
         for _ in range(_MAX_TRIES):
             flight = self._asking.flight_for(place)
             if flight is None:
@@ -165,30 +175,30 @@ class Assistant:
             known = self._recall(place)
             if known is not None:
                 return known
-        return Reason.NEWER_KEYSTROKE
+        return SkipReason.NEWER_KEYSTROKE
 
-    def _reason_to_wait(self, place: Place) -> Reason | None:
+    def _reason_to_wait(self, place: CompletionContext) -> SkipReason | None:
         """Who presses a key for it asks, whatever the gateway has said before."""
         board = self._knows.board
         if board.is_signed_out:
-            return Reason.SIGNED_OUT
+            return SkipReason.SIGNED_OUT
         if not board.is_connected:
-            return Reason.OFFLINE
+            return SkipReason.OFFLINE
         if place.is_invoked or not self._asking.is_held:
             return None
-        return Reason.OVER_BUDGET if board.is_over_budget else Reason.OVERLOADED
+        return SkipReason.OVER_BUDGET if board.is_over_budget else SkipReason.OVERLOADED
 
-    def _pause_s(self, place: Place) -> float:
+    def _pause_s(self, place: CompletionContext) -> float:
         return self._knows.pace.wait_s(
             self._knows.clock.monotonic_s(),
             is_invoked=place.is_invoked,
             is_fresh_line=not place.line_before.strip(),
         )
 
-    def _rules(self, file: OpenFile) -> Rules:
+    def _rules(self, file: OpenFile) -> SkipRules:
         now_s = self._knows.clock.monotonic_s()
         policy = self._knows.policies.of(file.repository_name, now_s)
-        return Rules(
+        return SkipRules(
             is_paused=self._knows.board.is_paused,
             languages_off=frozenset(self.settings.languages_off),
             excluded=(*policy.excluded, *self.settings.excluded),
@@ -197,11 +207,13 @@ class Assistant:
             is_allowed=policy.is_allowed,
         )
 
-    def _offer(self, file: OpenFile, position: Position, lead: str, found: Remainder) -> Offer:
+    def _offer(
+        self, file: OpenFile, position: Position, lead: str, found: RemainingSuggestion
+    ) -> InlineItem:
         text = lead + found.text
         self._knows.outcomes.show(
             file.uri,
-            Shown(
+            ShownSuggestion(
                 found.suggestion.id,
                 file.buffer.offset(position),
                 text,
@@ -210,17 +222,21 @@ class Assistant:
             ),
             now_s=self._knows.clock.monotonic_s(),
         )
-        return Offer(found.suggestion.id, text, position, found.replaces)
+        return InlineItem(found.suggestion.id, text, position, found.replaces)
 
-    def _prefetch_soon(self, file: OpenFile, place: Place, found: Remainder) -> None:
+    def _prefetch_soon(
+        self, file: OpenFile, place: CompletionContext, found: RemainingSuggestion
+    ) -> None:
         if self.settings.prefetch:
             soon = self._prefetch(file, place, found)
             self._prefetches[file.uri] = asyncio.create_task(soon)
 
-    async def _prefetch(self, file: OpenFile, place: Place, found: Remainder) -> None:
+    async def _prefetch(
+        self, file: OpenFile, place: CompletionContext, found: RemainingSuggestion
+    ) -> None:
         """What would follow the suggestion, if it were taken."""
         await asyncio.sleep(PREFETCH_AFTER_S)
-        following = Place(
+        following = CompletionContext(
             uri=place.uri,
             path=place.path,
             language=place.language,
@@ -234,10 +250,10 @@ class Assistant:
             self._asking.begin(file, following, is_prefetch=True)
 
 
-def _reason_of(landing: Landing | None) -> Reason | None:
+def _reason_of(landing: CompletionResult | None) -> SkipReason | None:
     """None: it came to its end, with or without a text."""
     if landing is None:
-        return Reason.NEWER_KEYSTROKE
+        return SkipReason.NEWER_KEYSTROKE
     if landing.finish in ("stop", "length", "filtered"):
         return None
-    return _REASONS.get(landing.finish, Reason.REFUSED)
+    return _REASONS.get(landing.finish, SkipReason.REFUSED)

@@ -27,7 +27,7 @@ _MAX_PASSED: Final = 4
 
 
 @dataclass(slots=True)
-class Pace:
+class TypingRate:
     """Of one editor: its user, and the gateway's answers to him."""
 
     min_wait_ms: float = MIN_WAIT_MS

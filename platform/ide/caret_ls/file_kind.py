@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 
-class Nature(StrEnum):
+class FileKind(StrEnum):
     WRITTEN = "written"  # by people
     SECRET = "secret"  # noqa: S105  # no password: a kind's name
     GENERATED = "generated"
@@ -42,18 +42,18 @@ _HEAD_CHARS: Final = 2_000
 _MAX_LINE_CHARS: Final = 5_000  # of the head: no person writes such lines
 
 
-def nature_of(path: str, head: str) -> Nature:
+def detect_file_kind(path: str, head: str) -> FileKind:
     """`head`: the text's first characters, some thousands."""
     *folders, name = PurePosixPath(path.replace("\\", "/")).parts or ("",)
     if _is_secret(name, folders, head):
-        return Nature.SECRET
+        return FileKind.SECRET
     is_generated = (
         bool(_GENERATED_NAME.search(name))
         or not _GENERATED_FOLDERS.isdisjoint(folders)
         or bool(_GENERATED_HEAD.search(head, 0, _HEAD_CHARS))
         or any(len(line) > _MAX_LINE_CHARS for line in head.splitlines())
     )
-    return Nature.GENERATED if is_generated else Nature.WRITTEN
+    return FileKind.GENERATED if is_generated else FileKind.WRITTEN
 
 
 def _is_secret(name: str, folders: list[str], head: str) -> bool:

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caret_ls.completion_context import Place
-from caret_ls.outcome_tracker import Outcome
+from caret_ls.completion_context import CompletionContext
+from caret_ls.outcome_tracker import EditorOutcome
 
 SUBPROTOCOL: Final = "caret.v1"
 MAX_NAME_CHARS: Final = 512
@@ -13,17 +13,17 @@ Frame = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class FrameFile:
     path: str
     text: str
     edited_at: float  # Unix seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RequestContext:
     """What a place is asked about with: other files, the latest first, and the repository."""
 
-    files: tuple[File, ...] = ()
+    files: tuple[FrameFile, ...] = ()
     repository: str = ""
     framework: str = ""
     imports: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Surroundings:
         }
 
 
-def complete(id: str, place: Place, around: Surroundings, *, trigger: str) -> Frame:
+def complete(id: str, place: CompletionContext, around: RequestContext, *, trigger: str) -> Frame:
     return {
         "type": "complete",
         "id": id,
@@ -56,7 +56,7 @@ def complete(id: str, place: Place, around: Surroundings, *, trigger: str) -> Fr
     }
 
 
-def opened(path: str, language: str, text: str, around: Surroundings) -> Frame:
+def opened(path: str, language: str, text: str, around: RequestContext) -> Frame:
     return {
         "type": "open",
         "path": path[:MAX_NAME_CHARS],
@@ -78,7 +78,7 @@ def typed(chars: dict[str, int]) -> Frame:
     return {"type": "typed", "chars": chars}
 
 
-def outcome(told: Outcome, *, shares_text: bool) -> Frame:
+def outcome(told: EditorOutcome, *, shares_text: bool) -> Frame:
     """Numbers; what the suggestion has become only where its user lets that leave."""
     frame: Frame = {
         "type": "outcome",

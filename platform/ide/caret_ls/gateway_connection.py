@@ -18,7 +18,7 @@ from websockets.typing import Subprotocol
 
 from caret_ls import frames
 from caret_ls.backoff import Backoff
-from caret_ls.clock import Clock
+from caret_ls.clock import LoopClock
 from caret_ls.frames import Frame
 
 _OPEN_TIMEOUT_S: Final = 10.0
@@ -30,13 +30,13 @@ _TICK_S: Final = 5.0
 MAX_BACKLOG: Final = 64  # frames that wait to be sent
 
 
-class LinkState(StrEnum):
+class ConnectionState(StrEnum):
     CONNECTED = "connected"
     OFFLINE = "offline"
     SIGNED_OUT = "signed_out"
 
 
-class Ended(Exception):
+class RequestEnded(Exception):
     """A request that gets no answer any more; `code` is the gateway's, or `offline`."""
 
     def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
@@ -45,8 +45,8 @@ class Ended(Exception):
         self.retry_after_s = retry_after_s  # None: it does not say
 
 
-class Listener(Protocol):
-    def on_state(self, state: LinkState) -> None: ...
+class ConnectionListener(Protocol):
+    def on_state(self, state: ConnectionState) -> None: ...
 
     def on_frame(self, frame: Frame) -> None:
         """One that answers no completion."""
@@ -59,9 +59,14 @@ class Address:
     editor: str = ""  # as it names itself; a header tells it
 
 
-class Link:
+class GatewayConnection:
     def __init__(
-        self, listener: Listener, backoff: Backoff, clock: Clock, *, tick_s: float = _TICK_S
+        self,
+        listener: ConnectionListener,
+        backoff: Backoff,
+        clock: LoopClock,
+        *,
+        tick_s: float = _TICK_S,
     ) -> None:
         self._listener = listener
         self._backoff = backoff
@@ -71,7 +76,7 @@ class Link:
         self._is_refused = False
         self._moved = asyncio.Event()  # another address, or awake again: connect anew
         self._outgoing: asyncio.Queue[Frame] | None = None
-        self._answers: dict[str, asyncio.Queue[Frame | Ended]] = {}
+        self._answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
     def move(self, address: Address | None) -> None:
         """None: there is no key, so there is nowhere to go. A key that was refused is tried again:
@@ -91,7 +96,7 @@ class Link:
     async def asking(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
         """The frames that answer a `complete`, up to its `done`. Leaving earlier takes it back, on
         the wire. Raises Ended, here or while it is read."""
-        answers: asyncio.Queue[Frame | Ended] = asyncio.Queue()
+        answers: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
         self._answers[frame["id"]] = answers
         is_over = False
 
@@ -99,15 +104,15 @@ class Link:
             nonlocal is_over
             while not is_over:
                 answer = await answers.get()
-                is_over = isinstance(answer, Ended) or answer["type"] != "delta"
-                if isinstance(answer, Ended):
+                is_over = isinstance(answer, RequestEnded) or answer["type"] != "delta"
+                if isinstance(answer, RequestEnded):
                     raise answer
                 yield answer
 
         try:
             if not self.tell(frame):
                 is_over = True
-                raise Ended("offline")
+                raise RequestEnded("offline")
             yield read()
         finally:
             del self._answers[frame["id"]]
@@ -121,7 +126,7 @@ class Link:
             while True:
                 self._moved.clear()
                 if self._address is None:
-                    self._listener.on_state(LinkState.SIGNED_OUT)
+                    self._listener.on_state(ConnectionState.SIGNED_OUT)
                     await self._moved.wait()
                     continue
                 wait_s = await self._live(self._address)
@@ -135,25 +140,25 @@ class Link:
         try:
             async with _open(address) as socket:
                 await self._serve(socket)
-            state = LinkState.OFFLINE
+            state = ConnectionState.OFFLINE
             if socket.close_code == _CLOSE_KEY_ENDED:
-                state = LinkState.SIGNED_OUT
+                state = ConnectionState.SIGNED_OUT
         except InvalidStatus as error:
             refused = error.response.status_code in (401, 403)
-            state = LinkState.SIGNED_OUT if refused else LinkState.OFFLINE
+            state = ConnectionState.SIGNED_OUT if refused else ConnectionState.OFFLINE
         # A proxy that the environment names may be of a kind for which a package is missing.
         except (OSError, WebSocketException, ValueError, ImportError):
-            state = LinkState.OFFLINE
-        self._is_refused = state is LinkState.SIGNED_OUT
+            state = ConnectionState.OFFLINE
+        self._is_refused = state is ConnectionState.SIGNED_OUT
         self._listener.on_state(state)
         if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:
             self._backoff.reset()
-        return _SIGNED_OUT_S if state is LinkState.SIGNED_OUT else self._backoff.next_s()
+        return _SIGNED_OUT_S if state is ConnectionState.SIGNED_OUT else self._backoff.next_s()
 
     async def _serve(self, socket: ClientConnection) -> None:
         """Until it ends, or there is somewhere else to go."""
         self._outgoing = asyncio.Queue(MAX_BACKLOG)
-        self._listener.on_state(LinkState.CONNECTED)
+        self._listener.on_state(ConnectionState.CONNECTED)
         duties = [
             asyncio.create_task(duty)
             for duty in (self._read(socket), self._write(socket, self._outgoing), self._leave())
@@ -166,7 +171,7 @@ class Link:
                 duty.cancel()
             await asyncio.gather(*duties, return_exceptions=True)
             for answers in self._answers.values():
-                answers.put_nowait(Ended("offline"))
+                answers.put_nowait(RequestEnded("offline"))
 
     async def _read(self, socket: ClientConnection) -> None:
         async for text in socket:
@@ -174,7 +179,7 @@ class Link:
             answers = self._answers.get(frame.get("id", ""))
             if frame.get("type") == "error" and answers is not None:
                 code, retry_after_s = str(frame.get("code")), frame.get("retry_after_s")
-                answers.put_nowait(Ended(code, retry_after_s=retry_after_s))
+                answers.put_nowait(RequestEnded(code, retry_after_s=retry_after_s))
             elif frame.get("type") in ("delta", "done"):
                 if answers is not None:
                     answers.put_nowait(frame)

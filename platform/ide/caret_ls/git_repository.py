@@ -22,7 +22,7 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkout:
+class GitHead:
     """Two that differ in `branch` are a switch, in `commit` alone a pull, commit or rebase."""
 
     branch: str  # "": none, a commit by itself
@@ -38,16 +38,16 @@ def repository_of(file: Path) -> Repository | None:
     return None
 
 
-def checkout_of(repository: Repository) -> Checkout | None:
+def read_head(repository: Repository) -> GitHead | None:
     """None: it cannot be read, for the moment perhaps."""
     git = _git_folder(repository.root)
     head = _text(git / "HEAD").strip() if git is not None else ""
     if git is None or not head:
         return None
     if not head.startswith("ref: "):
-        return Checkout("", head)
+        return GitHead("", head)
     branch = head.removeprefix("ref: ")
-    return Checkout(branch.removeprefix("refs/heads/"), _commit(git, branch))
+    return GitHead(branch.removeprefix("refs/heads/"), _commit(git, branch))
 
 
 def _git_folder(folder: Path) -> Path | None:

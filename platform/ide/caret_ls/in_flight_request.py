@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from caret_ls.completion_context import Place
+from caret_ls.completion_context import CompletionContext
 
 # Editors take a request back at each key and ask anew: what was asked may be what is wanted still.
 GRACE_S: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class CompletionResult:
     """How it ended: `finish` as the protocol names it, or the code of an error."""
 
     finish: str
@@ -22,16 +22,16 @@ class Landing:
     retry_after_s: float | None = None
 
 
-class Flight:
+class InFlightRequest:
     """Begins at once. `ask` calls back with each part of the text."""
 
     def __init__(
         self,
-        place: Place,
+        place: CompletionContext,
         *,
         id: str,
         is_prefetch: bool,
-        ask: Callable[["Flight"], Coroutine[None, None, Landing]],
+        ask: Callable[["InFlightRequest"], Coroutine[None, None, CompletionResult]],
     ) -> None:
         self.place = place
         self.id = id
@@ -45,7 +45,7 @@ class Flight:
     def is_over(self) -> bool:
         return self._task.done()
 
-    def agrees(self, place: Place) -> bool:
+    def agrees(self, place: CompletionContext) -> bool:
         """Whether what has been typed since is what it says, as far as it has said something."""
         if self.is_over or not place.prefix.startswith(self.place.prefix):
             return False
@@ -55,7 +55,7 @@ class Flight:
     def grow(self, text: str) -> None:
         self.text += text
 
-    async def landed(self) -> Landing | None:
+    async def landed(self) -> CompletionResult | None:
         """None: it was taken back. Waiting for it may be cancelled; it flies on for a moment."""
         with self._waiting():
             await asyncio.wait({self._task})

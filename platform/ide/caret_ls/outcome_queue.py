@@ -8,20 +8,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from caret_ls.clock import Clock
+from caret_ls.clock import LoopClock
 from caret_ls.frames import Frame
 
 MAX_UNTOLD: Final = 256  # the oldest go first
 MAX_AT_ONCE: Final = 32  # half of what the link has room for: requests go over it, too
 # A connection that is cut off silently lives until its keep-alive gives up: twice 20 s. The clock
 # stands while the machine sleeps, as nothing is told then.
-DOUBT_S: Final = 60.0
+RESEND_WINDOW_S: Final = 60.0
 
 
-class Reports:
+class OutcomeQueue:
     """`tell` says whether there was a connection with room."""
 
-    def __init__(self, tell: Callable[[Frame], bool], clock: Clock) -> None:
+    def __init__(self, tell: Callable[[Frame], bool], clock: LoopClock) -> None:
         self._tell = tell
         self._clock = clock
         self._untold: deque[Frame] = deque(maxlen=MAX_UNTOLD)
@@ -38,12 +38,12 @@ class Reports:
                 break
             self._untold.popleft()
         now_s = self._clock.monotonic_s()
-        while self._told and now_s - self._told[0][0] > DOUBT_S:
+        while self._told and now_s - self._told[0][0] > RESEND_WINDOW_S:
             self._told.popleft()
 
     def reconnected(self) -> None:
         now_s = self._clock.monotonic_s()
-        doubtful = [frame for told_s, frame in self._told if now_s - told_s <= DOUBT_S]
+        doubtful = [frame for told_s, frame in self._told if now_s - told_s <= RESEND_WINDOW_S]
         waiting = [*doubtful, *self._untold]
         self._told.clear()
         self._untold.clear()

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from caret_ls.edit_distance import edit_distance
-from caret_ls.text_document import Edit
+from caret_ls.text_document import TextEdit
 
 SPANS_S: Final = (30, 120, 300, 600, 1_800)  # when it is looked at what was taken
 _MAX_TRACKED: Final = 64
@@ -22,7 +22,7 @@ _MAX_REMEMBERED: Final = 512
 _MAX_COMPARED_CHARS: Final = 4_000  # more has been made something else of
 
 
-class Event(StrEnum):
+class EditorOutcomeEvent(StrEnum):
     SHOWN = "shown"
     ACCEPTED = "accepted"
     PARTIALLY_ACCEPTED = "partially_accepted"
@@ -31,11 +31,11 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EditorOutcome:
     """`after_ms`: since it was shown; of PERSISTED, since it was taken."""
 
     id: str
-    event: Event
+    event: EditorOutcomeEvent
     after_ms: int
     chars: int | None = None  # None: all of it
     lines: int | None = None
@@ -45,7 +45,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSuggestion:
     """Of its text the first `num_led` characters are the editor's own, a word of its list's."""
 
     id: str
@@ -56,7 +56,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class _Standing:
+class _VisibleSuggestion:
     """A suggestion that is on the screen."""
 
     id: str
@@ -76,7 +76,7 @@ class _Standing:
 
 
 @dataclass(slots=True)
-class _Taken:
+class _AcceptedSuggestion:
     id: str
     uri: str
     text: str
@@ -86,7 +86,7 @@ class _Taken:
     request_id: str
     spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
 
-    def move(self, edit: Edit) -> None:
+    def move(self, edit: TextEdit) -> None:
         """What is put in at its very ends is not its own."""
         by = len(edit.inserted) - edit.deleted
         gone_to = edit.at + edit.deleted
@@ -98,30 +98,30 @@ class _Taken:
             self.end = max(self.end, gone_to) + by
 
 
-class Outcomes:
+class OutcomeTracker:
     """`send` gets each as it is known. Times are seconds of one clock."""
 
-    def __init__(self, send: Callable[[Outcome], None]) -> None:
+    def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
         self._send = send
-        self._told: OrderedDict[tuple[str, Event], None] = OrderedDict()
-        self._standing: dict[str, _Standing] = {}  # by file
-        self._taken: list[_Taken] = []
+        self._told: OrderedDict[tuple[str, EditorOutcomeEvent], None] = OrderedDict()
+        self._standing: dict[str, _VisibleSuggestion] = {}  # by file
+        self._taken: list[_AcceptedSuggestion] = []
 
-    def show(self, uri: str, shown: Shown, *, now_s: float) -> bool:
+    def show(self, uri: str, shown: ShownSuggestion, *, now_s: float) -> bool:
         """False: it stands there already, as far as it is not typed yet."""
         standing = self._standing.get(uri)
         if standing is not None and standing.id == shown.id:
             standing.num_led = standing.num_gone + shown.num_led
             return False
         self._pass_by(uri, now_s)
-        self._standing[uri] = standing = _Standing(
+        self._standing[uri] = standing = _VisibleSuggestion(
             shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
         )
         own = shown.text[shown.num_led :]
-        self._tell(_outcome(standing, Event.SHOWN, now_s, own))
+        self._tell(_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
         return True
 
-    def change(self, uri: str, edit: Edit, now_s: float) -> Event | None:
+    def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
         """What the change said of the suggestion that stands there; None: nothing."""
         for taken in self._taken:
             if taken.uri == uri:
@@ -152,10 +152,14 @@ class Outcomes:
                 self._tell(_persisted(taken, text[taken.start : taken.end], now_s))
         self._taken = [taken for taken in self._taken if taken.spans_s]
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: EditorOutcome) -> None:
         """What is shown again, after a detour, is the same suggestion: each of these counts
         once."""
-        if outcome.event in (Event.SHOWN, Event.ACCEPTED, Event.REJECTED):
+        if outcome.event in (
+            EditorOutcomeEvent.SHOWN,
+            EditorOutcomeEvent.ACCEPTED,
+            EditorOutcomeEvent.REJECTED,
+        ):
             key = (outcome.id, outcome.event)
             if key in self._told:
                 return
@@ -164,7 +168,9 @@ class Outcomes:
                 self._told.popitem(last=False)
         self._send(outcome)
 
-    def _judge(self, uri: str, standing: _Standing, edit: Edit, now_s: float) -> Event | None:
+    def _judge(
+        self, uri: str, standing: _VisibleSuggestion, edit: TextEdit, now_s: float
+    ) -> EditorOutcomeEvent | None:
         cursor = standing.at + standing.num_gone
         if edit.at + edit.deleted < standing.at:
             standing.at += len(edit.inserted) - edit.deleted  # above it, as imports are
@@ -173,26 +179,28 @@ class Outcomes:
         typed = _as_typed(edit, cursor, left)
         if typed is None:
             self._pass_by(uri, now_s)
-            return Event.REJECTED
+            return EditorOutcomeEvent.REJECTED
         own = standing.take(typed)
         if typed == left and len(typed) > 1:
             self._take(uri, standing, now_s)
-            return Event.ACCEPTED
+            return EditorOutcomeEvent.ACCEPTED
         if typed == left:
             del self._standing[uri]
             return None
         if len(own) > 1:
             standing.num_taken += len(own)
-            self._tell(_outcome(standing, Event.PARTIALLY_ACCEPTED, now_s, own))
-            return Event.PARTIALLY_ACCEPTED
+            self._tell(_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
+            return EditorOutcomeEvent.PARTIALLY_ACCEPTED
         return None
 
-    def _take(self, uri: str, standing: _Standing, now_s: float) -> None:
+    def _take(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
         del self._standing[uri]
-        self._tell(_outcome(standing, Event.ACCEPTED, now_s))
+        self._tell(_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
         end = standing.at + len(standing.text)
         self._taken.append(
-            _Taken(standing.id, uri, standing.text, standing.at, end, now_s, standing.request_id)
+            _AcceptedSuggestion(
+                standing.id, uri, standing.text, standing.at, end, now_s, standing.request_id
+            )
         )
         del self._taken[:-_MAX_TRACKED]
 
@@ -201,10 +209,10 @@ class Outcomes:
         gateway holds the parts against the whole."""
         standing = self._standing.pop(uri, None)
         if standing is not None and not standing.num_taken:
-            self._tell(_outcome(standing, Event.REJECTED, now_s))
+            self._tell(_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
 
 
-def _as_typed(edit: Edit, cursor: int, left: str) -> str | None:
+def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
     """The part of what is left that the edit has put in; None: it has put in something else. A
     closing bracket that the editor adds behind the cursor is none of it."""
     if edit.at != cursor or not edit.inserted:
@@ -216,9 +224,11 @@ def _as_typed(edit: Edit, cursor: int, left: str) -> str | None:
     return opened if is_pair and left.startswith(opened) else None
 
 
-def _outcome(standing: _Standing, event: Event, now_s: float, text: str | None = None) -> Outcome:
+def _outcome(
+    standing: _VisibleSuggestion, event: EditorOutcomeEvent, now_s: float, text: str | None = None
+) -> EditorOutcome:
     """Of a part of it; without one, of all."""
-    return Outcome(
+    return EditorOutcome(
         standing.id,
         event,
         _ms(now_s - standing.shown_s),
@@ -228,14 +238,14 @@ def _outcome(standing: _Standing, event: Event, now_s: float, text: str | None =
     )
 
 
-def _persisted(taken: _Taken, now: str, now_s: float) -> Outcome:
+def _persisted(taken: _AcceptedSuggestion, now: str, now_s: float) -> EditorOutcome:
     distance = edit_distance(taken.text, now[:_MAX_COMPARED_CHARS])
     kept = max(len(taken.text) - distance, 0)
     share = min(distance / max(len(taken.text), 1), 1.0)
     after_ms = _ms(now_s - taken.taken_s)
-    return Outcome(
+    return EditorOutcome(
         taken.id,
-        Event.PERSISTED,
+        EditorOutcomeEvent.PERSISTED,
         after_ms,
         kept,
         edit_share=round(share, 4),

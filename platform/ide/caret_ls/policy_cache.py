@@ -15,23 +15,23 @@ MODE: Final = "inline"
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class EditorPolicy:
     excluded: tuple[str, ...] = ()  # globs of paths
     is_allowed: bool = True  # the mode that this server asks for
 
 
-_ALL_ALLOWED: Final = Policy()
+_ALL_ALLOWED: Final = EditorPolicy()
 
 
-class Policies:
+class PolicyCache:
     """By repository. `ask` sends a question; its answer comes by `take`."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         self._ask = ask
-        self._known: dict[str, Policy] = {}
+        self._known: dict[str, EditorPolicy] = {}
         self._asked_s: dict[str, float] = {}
 
-    def of(self, repository: str, now_s: float) -> Policy:
+    def of(self, repository: str, now_s: float) -> EditorPolicy:
         """As far as it is known; asks where that is long ago."""
         asked_s = self._asked_s.get(repository)
         if (asked_s is None or now_s - asked_s > MAX_AGE_S) and self._ask(repository):
@@ -40,7 +40,7 @@ class Policies:
 
     def take(self, frame: Frame) -> None:
         excluded, modes = frame.get("excluded", []), frame.get("modes", [MODE])
-        policy = Policy(tuple(map(str, excluded)), MODE in modes)
+        policy = EditorPolicy(tuple(map(str, excluded)), MODE in modes)
         self._known[str(frame.get("repository", ""))] = policy
 
     def doubt(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from caret_ls.frames import File
+from caret_ls.frames import FrameFile
 
 MAX_FILES: Final = 8
 MAX_CHARS: Final = 160_000  # of all; the engine reads some thousand tokens of them
@@ -17,20 +17,20 @@ _AROUND_CHARS: Final = 8_000  # before and after a change
 
 
 @dataclass(slots=True)
-class _Known:
+class _RecentFile:
     path: str
     edited_at: float = 0.0  # Unix seconds; 0: it was only looked at
     changed_at: int | None = None  # where, in characters; None: nowhere
 
 
-class Recency:
+class RecentFiles:
     """By file. What was closed is forgotten: its text is not ours to read."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Known] = OrderedDict()  # the latest last
+        self._known: OrderedDict[str, _RecentFile] = OrderedDict()  # the latest last
 
     def open(self, uri: str, path: str) -> None:
-        self._known[uri] = _Known(path)
+        self._known[uri] = _RecentFile(path)
 
     def look(self, uri: str) -> None:
         if uri in self._known:
@@ -45,10 +45,10 @@ class Recency:
     def close(self, uri: str) -> None:
         self._known.pop(uri, None)
 
-    def files(self, own: str, read: Callable[[str], str | None]) -> list[File]:
+    def files(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
         """The latest first, without `own`. `read` gives a file's text, None: it may not go along.
         It is asked of no more files than there is room for."""
-        taken: list[File] = []
+        taken: list[FrameFile] = []
         room = MAX_CHARS
         latest_first = reversed(self._known.items())
         for uri, known in sorted(latest_first, key=lambda item: -item[1].edited_at):
@@ -59,7 +59,7 @@ class Recency:
             if not text.strip() or len(text) > room:
                 continue
             room -= len(text)
-            taken.append(File(known.path, text, known.edited_at))
+            taken.append(FrameFile(known.path, text, known.edited_at))
             if len(taken) == MAX_FILES:
                 break
         return taken

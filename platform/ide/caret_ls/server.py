@@ -24,14 +24,14 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
 from caret_ls.api_key import ask_keyring, find_key
-from caret_ls.clock import SystemClock
-from caret_ls.completion_provider import Offer, Wish
+from caret_ls.clock import SystemLoopClock
+from caret_ls.completion_provider import InlineItem, InlineRequest
 from caret_ls.gateway_connection import Address
-from caret_ls.session import Change, Session
+from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings, config_folder, read
-from caret_ls.status_board import Status
+from caret_ls.status_board import ServerStatus
 from caret_ls.text_document import Position
-from caret_ls.workspace import Chosen
+from caret_ls.workspace import SelectedCompletion
 
 STATUS: Final = "$/caret/status"
 SELECTION: Final = "$/caret/selection"
@@ -103,7 +103,7 @@ class CaretServer(LanguageServer):
         self._told_settings = params.initialization_options
         if isinstance(self._told_settings, dict):
             self._told_key = self._told_settings.get("api_key")
-        self._session = Session(Settings(), SystemClock(), self._tell_status)
+        self._session = Session(Settings(), SystemLoopClock(), self._tell_status)
 
     async def run(self) -> None:
         self._running = asyncio.create_task(self.session.run())
@@ -135,7 +135,7 @@ class CaretServer(LanguageServer):
         key = self._told_key or await asyncio.to_thread(find)
         return None if key is None else Address(url, key, self._editor)
 
-    def _tell_status(self, status: Status) -> None:
+    def _tell_status(self, status: ServerStatus) -> None:
         self.protocol.notify(STATUS, {"status": status.value})
 
 
@@ -213,30 +213,30 @@ def _add_commands(server: CaretServer) -> None:
         server.pause(is_paused=False)
 
 
-def _wish(params: types.InlineCompletionParams) -> Wish:
+def _wish(params: types.InlineCompletionParams) -> InlineRequest:
     invoked = types.InlineCompletionTriggerKind.Invoked
     is_invoked = params.context.trigger_kind == invoked
     chosen = _chosen(params.context.selected_completion_info)
-    return Wish(_position(params.position), is_invoked, chosen)
+    return InlineRequest(_position(params.position), is_invoked, chosen)
 
 
-def _chosen(info: types.SelectedCompletionInfo | None) -> Chosen | None:
+def _chosen(info: types.SelectedCompletionInfo | None) -> SelectedCompletion | None:
     if info is None:
         return None
-    return Chosen(_position(info.range.start), _position(info.range.end), info.text)
+    return SelectedCompletion(_position(info.range.start), _position(info.range.end), info.text)
 
 
-def _change(change: types.TextDocumentContentChangeEvent) -> Change:
+def _change(change: types.TextDocumentContentChangeEvent) -> TextChange:
     if isinstance(change, types.TextDocumentContentChangeWholeDocument):
-        return Change(change.text)
-    return Change(change.text, _position(change.range.start), _position(change.range.end))
+        return TextChange(change.text)
+    return TextChange(change.text, _position(change.range.start), _position(change.range.end))
 
 
 def _position(position: types.Position) -> Position:
     return Position(position.line, position.character)
 
 
-def _item(offer: Offer) -> types.InlineCompletionItem:
+def _item(offer: InlineItem) -> types.InlineCompletionItem:
     start = types.Position(offer.position.line, offer.position.units)
     # What the editor has closed by itself is in the basic plane: a unit each.
     end = types.Position(start.line, start.character + offer.replaces)

@@ -15,25 +15,25 @@ from typing import Final
 
 from caret_ls import frames
 from caret_ls.backoff import Backoff
-from caret_ls.clock import Clock
-from caret_ls.completion_client import Asking, Learning
-from caret_ls.completion_provider import Assistant, Knowledge
+from caret_ls.clock import LoopClock
+from caret_ls.completion_client import CompletionClient, ResponseHandlers
+from caret_ls.completion_provider import CompletionProvider, ProviderState
 from caret_ls.content_exclusion import is_excluded
-from caret_ls.debounce import Pace
-from caret_ls.file_kind import Nature
-from caret_ls.frames import Frame, Surroundings
-from caret_ls.gateway_connection import Address, Link, LinkState
-from caret_ls.git_repository import Checkout, Repository, checkout_of
-from caret_ls.outcome_queue import Reports
-from caret_ls.outcome_tracker import Event, Outcome, Outcomes
-from caret_ls.policy_cache import Policies
-from caret_ls.recent_files import Recency
+from caret_ls.debounce import TypingRate
+from caret_ls.file_kind import FileKind
+from caret_ls.frames import Frame, RequestContext
+from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection
+from caret_ls.git_repository import GitHead, Repository, read_head
+from caret_ls.outcome_queue import OutcomeQueue
+from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
+from caret_ls.policy_cache import PolicyCache
+from caret_ls.recent_files import RecentFiles
 from caret_ls.settings import Settings
-from caret_ls.status_board import Status, StatusBoard
-from caret_ls.suggestion_cache import Cache
-from caret_ls.text_document import Edit, Position
+from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.suggestion_cache import SuggestionCache
+from caret_ls.text_document import Position, TextEdit
 from caret_ls.typing_counter import TypingCount, is_typed
-from caret_ls.workspace import Files, OpenFile
+from caret_ls.workspace import OpenFile, OpenFiles
 
 UPKEEP_EVERY_S: Final = 5.0
 _MAX_WARMED_CHARS: Final = 200_000  # of a longer file hardly a part would reach the prompt
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TextChange:
     """Of a file, as LSP tells it; without a range it is all of the text."""
 
     text: str
@@ -55,31 +55,31 @@ class Session:
     def __init__(
         self,
         settings: Settings,
-        clock: Clock,
-        tell: Callable[[Status], None],
+        clock: LoopClock,
+        tell: Callable[[ServerStatus], None],
         *,
         upkeep_every_s: float = UPKEEP_EVERY_S,
     ) -> None:
         self._clock = clock
         self._upkeep_every_s = upkeep_every_s
         self._typing = TypingCount()
-        self._recency = Recency()
-        self._checkouts: dict[Repository, Checkout | None] = {}
+        self._recency = RecentFiles()
+        self._checkouts: dict[Repository, GitHead | None] = {}
         self.board = StatusBoard(tell, is_paused=not settings.enabled)
-        self.files = Files()
-        self.cache = Cache()
-        self.link = Link(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
-        self._reports = Reports(self.link.tell, clock)
+        self.files = OpenFiles()
+        self.cache = SuggestionCache()
+        self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
+        self._reports = OutcomeQueue(self.link.tell, clock)
         self._gateway_url: str | None = None  # None: there was none yet
-        self.outcomes = Outcomes(self._report)
-        self.pace = Pace(min_wait_ms=settings.debounce_ms)
-        self.policies = Policies(lambda repository: self.link.tell(frames.policy(repository)))
-        learning = Learning(self.cache, self.pace, self.policies, self.board, clock)
-        self._asking = Asking(self.link, learning, around=self._around, new_id=_ids())
-        knowledge = Knowledge(
+        self.outcomes = OutcomeTracker(self._report)
+        self.pace = TypingRate(min_wait_ms=settings.debounce_ms)
+        self.policies = PolicyCache(lambda repository: self.link.tell(frames.policy(repository)))
+        learning = ResponseHandlers(self.cache, self.pace, self.policies, self.board, clock)
+        self._asking = CompletionClient(self.link, learning, around=self._around, new_id=_ids())
+        knowledge = ProviderState(
             self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, clock
         )
-        self.assistant = Assistant(knowledge, self._asking, settings)
+        self.assistant = CompletionProvider(knowledge, self._asking, settings)
 
     @property
     def settings(self) -> Settings:
@@ -111,11 +111,11 @@ class Session:
             self.close(uri)
         file = self.files.open(uri, language, text)
         if file.repository is not None and file.repository not in self._checkouts:
-            self._checkouts[file.repository] = checkout_of(file.repository)
+            self._checkouts[file.repository] = read_head(file.repository)
         self._recency.open(uri, file.path)
         self._warm(file)
 
-    def change(self, uri: str, changes: Sequence[Change]) -> None:
+    def change(self, uri: str, changes: Sequence[TextChange]) -> None:
         file = self.files.get(uri)
         if file is None:
             return
@@ -143,10 +143,10 @@ class Session:
 
     # --- what the gateway says
 
-    def on_state(self, state: LinkState) -> None:
+    def on_state(self, state: ConnectionState) -> None:
         _log.info("link.%s", state)
-        is_connected = state is LinkState.CONNECTED
-        self.board.set(is_connected=is_connected, is_signed_out=state is LinkState.SIGNED_OUT)
+        is_connected = state is ConnectionState.CONNECTED
+        self.board.set(is_connected=is_connected, is_signed_out=state is ConnectionState.SIGNED_OUT)
         if is_connected:
             self._asking.release()
             self.policies.doubt()
@@ -183,7 +183,7 @@ class Session:
         """After a switch or a pull other files are what they were not, and what was suggested
         before is about code that is gone."""
         for repository in {file.repository for file in self.files if file.repository}:
-            checkout = checkout_of(repository)
+            checkout = read_head(repository)
             before = self._checkouts.setdefault(repository, checkout)
             if checkout == before:
                 continue
@@ -196,14 +196,14 @@ class Session:
 
     # --- within
 
-    def _note(self, file: OpenFile, edit: Edit) -> None:
+    def _note(self, file: OpenFile, edit: TextEdit) -> None:
         if not edit.deleted and not edit.inserted:
             return  # some text was replaced by itself
         now_s = self._clock.monotonic_s()
         self.pace.typed(now_s)
         self._recency.edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         event = self.outcomes.change(file.uri, edit, now_s)
-        if event is Event.REJECTED:
+        if event is EditorOutcomeEvent.REJECTED:
             self.pace.passed_by()
         elif event is not None:
             self.pace.taken()
@@ -218,12 +218,12 @@ class Session:
     def _may_leave(self, file: OpenFile) -> bool:
         policy = self.policies.of(file.repository_name, self._clock.monotonic_s())
         excluded = (*policy.excluded, *self.settings.excluded)
-        return file.nature is Nature.WRITTEN and not is_excluded(file.path, excluded)
+        return file.nature is FileKind.WRITTEN and not is_excluded(file.path, excluded)
 
-    def _around(self, own: OpenFile) -> Surroundings:
+    def _around(self, own: OpenFile) -> RequestContext:
         self._recency.look(own.uri)
         others = self._recency.files(own.uri, partial(self._text_beside, own))
-        return Surroundings(
+        return RequestContext(
             files=tuple(others),
             repository=own.repository_name,
             framework=own.framework,
@@ -241,7 +241,7 @@ class Session:
         file = self.files.get(uri)
         return None if file is None else file.text
 
-    def _report(self, outcome: Outcome) -> None:
+    def _report(self, outcome: EditorOutcome) -> None:
         self._reports.report(frames.outcome(outcome, shares_text=self.settings.share_edits))
 
 
@@ -251,6 +251,6 @@ def _ids() -> Callable[[], str]:
     return lambda: f"{prefix}-{next(numbers)}"
 
 
-def _kind_of(before: Checkout | None, now: Checkout | None) -> str:
+def _kind_of(before: GitHead | None, now: GitHead | None) -> str:
     is_switch = (before and before.branch) != (now and now.branch)
     return "switched" if is_switch else "pulled"

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from caret_ls.completion_context import Place
+from caret_ls.completion_context import CompletionContext
 from caret_ls.content_exclusion import is_excluded
-from caret_ls.file_kind import Nature
-from caret_ls.syntax_regions import Region, region_at
+from caret_ls.file_kind import FileKind
+from caret_ls.syntax_regions import SyntaxRegion, region_at
 
 
-class Reason(StrEnum):
+class SkipReason(StrEnum):
     """Why nothing was suggested, in words that an extension may translate by their names."""
 
     PAUSED = "paused"
@@ -39,7 +39,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SkipRules:
     """What the user has set and the gateway has told."""
 
     is_paused: bool = False
@@ -50,13 +50,13 @@ class Rules:
     is_allowed: bool = True  # by policy, the mode
 
 
-_NATURES = {Nature.SECRET: Reason.SECRET_FILE, Nature.GENERATED: Reason.GENERATED_FILE}
-_REGIONS = {Region.COMMENT: Reason.IN_COMMENT, Region.STRING: Reason.IN_STRING}
+_NATURES = {FileKind.SECRET: SkipReason.SECRET_FILE, FileKind.GENERATED: SkipReason.GENERATED_FILE}
+_REGIONS = {SyntaxRegion.COMMENT: SkipReason.IN_COMMENT, SyntaxRegion.STRING: SkipReason.IN_STRING}
 
 
-def reason_to_skip(
-    place: Place, rules: Rules, *, nature: Nature, has_selection: bool
-) -> Reason | None:
+def skip_reason(
+    place: CompletionContext, rules: SkipRules, *, nature: FileKind, has_selection: bool
+) -> SkipReason | None:
     """None: it is worth asking. What was invoked is asked for wherever that is allowed."""
     forbidden = _forbidden(place, rules, nature)
     if forbidden is not None or place.is_invoked:
@@ -64,36 +64,38 @@ def reason_to_skip(
     return _unpromising(place, rules, has_selection=has_selection)
 
 
-def _forbidden(place: Place, rules: Rules, nature: Nature) -> Reason | None:
+def _forbidden(place: CompletionContext, rules: SkipRules, nature: FileKind) -> SkipReason | None:
     if is_excluded(place.path, rules.excluded):
-        return Reason.EXCLUDED
+        return SkipReason.EXCLUDED
     if not rules.is_allowed:
-        return Reason.MODE_OFF
+        return SkipReason.MODE_OFF
     return _NATURES.get(nature)
 
 
-def _unpromising(place: Place, rules: Rules, *, has_selection: bool) -> Reason | None:
+def _unpromising(
+    place: CompletionContext, rules: SkipRules, *, has_selection: bool
+) -> SkipReason | None:
     if rules.is_paused:
-        return Reason.PAUSED
+        return SkipReason.PAUSED
     if place.language.lower() in rules.languages_off:
-        return Reason.LANGUAGE_OFF
+        return SkipReason.LANGUAGE_OFF
     if has_selection:
-        return Reason.SELECTION
+        return SkipReason.SELECTION
     return _by_text(place, rules)
 
 
-def _by_text(place: Place, rules: Rules) -> Reason | None:
+def _by_text(place: CompletionContext, rules: SkipRules) -> SkipReason | None:
     before, after = place.line_before, place.line_after
     if not place.prefix.strip() and not place.suffix.strip():
-        return Reason.BLANK_FILE
+        return SkipReason.BLANK_FILE
     if before.rstrip().endswith((";", "}")) and not after.strip():
-        return Reason.STATEMENT_ENDED
+        return SkipReason.STATEMENT_ENDED
     # Behind the cursor only what editors close by themselves, or what ends a line.
     if after.strip(" \t)]}>\"'`;:,"):
-        return Reason.MID_LINE
+        return SkipReason.MID_LINE
     return _by_region(region_at(place.language, place.prefix), rules)
 
 
-def _by_region(region: Region, rules: Rules) -> Reason | None:
-    is_wanted = {Region.COMMENT: rules.in_comments, Region.STRING: rules.in_strings}
+def _by_region(region: SyntaxRegion, rules: SkipRules) -> SkipReason | None:
+    is_wanted = {SyntaxRegion.COMMENT: rules.in_comments, SyntaxRegion.STRING: rules.in_strings}
     return None if is_wanted.get(region, True) else _REGIONS[region]

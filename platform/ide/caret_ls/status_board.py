@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Status(StrEnum):
+class ServerStatus(StrEnum):
     READY = "ready"
     WORKING = "working"
     PAUSED = "paused"
@@ -18,13 +18,13 @@ class Status(StrEnum):
 class StatusBoard:
     """What is known, and the one word for it; `tell` hears each new word once."""
 
-    tell: Callable[[Status], None]
+    tell: Callable[[ServerStatus], None]
     is_paused: bool = False
     is_signed_out: bool = False
     is_connected: bool = False
     is_over_budget: bool = False
     num_under_way: int = 0
-    _told: Status | None = None
+    _told: ServerStatus | None = None
 
     def set(self, **known: bool) -> None:
         for name, value in known.items():
@@ -40,16 +40,16 @@ class StatusBoard:
         self._look()
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ServerStatus:
         """What the user can do something about comes first."""
         ranked = (
-            (self.is_paused, Status.PAUSED),
-            (self.is_signed_out, Status.SIGNED_OUT),
-            (not self.is_connected, Status.OFFLINE),
-            (self.is_over_budget, Status.OVER_BUDGET),
-            (self.num_under_way > 0, Status.WORKING),
+            (self.is_paused, ServerStatus.PAUSED),
+            (self.is_signed_out, ServerStatus.SIGNED_OUT),
+            (not self.is_connected, ServerStatus.OFFLINE),
+            (self.is_over_budget, ServerStatus.OVER_BUDGET),
+            (self.num_under_way > 0, ServerStatus.WORKING),
         )
-        return next((status for holds, status in ranked if holds), Status.READY)
+        return next((status for holds, status in ranked if holds), ServerStatus.READY)
 
     def _look(self) -> None:
         if self.status is not self._told:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from caret_ls.completion_context import Place
+from caret_ls.completion_context import CompletionContext
 
 # What must stand around the cursor for a suggestion to be good again: further away hardly matters,
 # and 250 whole files would.
@@ -28,7 +28,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder:
+class RemainingSuggestion:
     """What is still to be shown at a place, in place of the next `replaces` characters there: the
     editor has closed brackets that the suggestion closes, too."""
 
@@ -37,7 +37,9 @@ class Remainder:
     replaces: int
 
 
-def suggested_at(place: Place, text: str, *, id: str, request_id: str = "") -> Suggestion:
+def create_suggestion(
+    place: CompletionContext, text: str, *, id: str, request_id: str = ""
+) -> Suggestion:
     return Suggestion(
         id=id,
         uri=place.uri,
@@ -49,7 +51,9 @@ def suggested_at(place: Place, text: str, *, id: str, request_id: str = "") -> S
     )
 
 
-def remainder_at(place: Place, suggestion: Suggestion, num_typed: int) -> Remainder | None:
+def remaining_at(
+    place: CompletionContext, suggestion: Suggestion, num_typed: int
+) -> RemainingSuggestion | None:
     """As if the last `num_typed` characters before the cursor were typed since; None: they were
     not, or something else was, or nothing is left. An empty one: at this very place there was
     nothing to suggest."""
@@ -63,10 +67,10 @@ def remainder_at(place: Place, suggestion: Suggestion, num_typed: int) -> Remain
     if not place.prefix.endswith(suggestion.head, 0, stop):
         return None
     replaces = _num_closed(place, suggestion, left)
-    return None if replaces is None else Remainder(suggestion, left, replaces)
+    return None if replaces is None else RemainingSuggestion(suggestion, left, replaces)
 
 
-def _num_closed(place: Place, suggestion: Suggestion, left: str) -> int | None:
+def _num_closed(place: CompletionContext, suggestion: Suggestion, left: str) -> int | None:
     """How many characters the editor has put behind the cursor; None: what stands there is
     something else."""
     for count in range(_MAX_CLOSERS + 1):

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from caret_ls.completion_context import Place
-from caret_ls.suggestion import Remainder, Suggestion, remainder_at
+from caret_ls.completion_context import CompletionContext
+from caret_ls.suggestion import RemainingSuggestion, Suggestion, remaining_at
 
 MAX_SUGGESTIONS: Final = 250
 _MAX_TYPED_LINES: Final = 5  # of a suggestion, with the cursor's
@@ -17,7 +17,7 @@ _MAX_LINE_CHARS: Final = 400
 _Key = tuple[str, str]  # file, and the line before the cursor
 
 
-class Cache:
+class SuggestionCache:
     """The least recently used goes first."""
 
     def __init__(self, size: int = MAX_SUGGESTIONS) -> None:
@@ -34,13 +34,13 @@ class Cache:
         if len(self._by_key) > self._size:
             self._by_key.popitem(last=False)
 
-    def find(self, place: Place) -> Remainder | None:
+    def find(self, place: CompletionContext) -> RemainingSuggestion | None:
         """The least that has to be typed over is the newest knowledge, so it comes first."""
         for key, num_typed in _ways_here(place):
             suggestion = self._by_key.get(key)
             if suggestion is None:
                 continue
-            remainder = remainder_at(place, suggestion, num_typed)
+            remainder = remaining_at(place, suggestion, num_typed)
             if remainder is not None:
                 self._by_key.move_to_end(key)
                 return remainder
@@ -52,7 +52,7 @@ class Cache:
             del self._by_key[key]
 
 
-def _ways_here(place: Place) -> Iterator[tuple[_Key, int]]:
+def _ways_here(place: CompletionContext) -> Iterator[tuple[_Key, int]]:
     """The place's own line cut at each character, then the lines above it."""
     stop = len(place.prefix)
     for _ in range(_MAX_TYPED_LINES):

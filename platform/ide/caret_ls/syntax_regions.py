@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 
-class Region(StrEnum):
+class SyntaxRegion(StrEnum):
     CODE = "code"
     COMMENT = "comment"
     STRING = "string"
@@ -54,32 +54,32 @@ _ENDS: Final = {"[[": "]]"}  # of quotes that do not end as they begin
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _ScanState:
     """`end`: what ends the region, None for code."""
 
-    region: Region
+    region: SyntaxRegion
     end: str | None
 
 
-_IN_CODE: Final = _State(Region.CODE, None)
+_IN_CODE: Final = _ScanState(SyntaxRegion.CODE, None)
 
 
-def region_at(language: str, prefix: str) -> Region:
+def region_at(language: str, prefix: str) -> SyntaxRegion:
     """Of the place behind `prefix`, which begins in code. A language that is not known is code."""
     rules = _RULES.get(language.lower())
     if rules is None:
-        return Region.CODE
+        return SyntaxRegion.CODE
     start = max(prefix.rfind("\n"), prefix.rfind("\r")) + 1
     return _scan(rules, prefix[start:], _state_behind(rules, prefix[:start])).region
 
 
 @lru_cache(maxsize=8)
-def _state_behind(rules: _Rules, lines: str) -> _State:
+def _state_behind(rules: _Rules, lines: str) -> _ScanState:
     """Whole lines: while somebody types in one line, those above stay as they are."""
     return _scan(rules, lines, _IN_CODE)
 
 
-def _scan(rules: _Rules, text: str, state: _State) -> _State:
+def _scan(rules: _Rules, text: str, state: _ScanState) -> _ScanState:
     at = 0
     while at < len(text):
         if state.end is not None:
@@ -115,10 +115,10 @@ def _ending(end: str) -> re.Pattern[str]:
     return re.compile(rf"(?:[^\\]|\\.)*?{re.escape(end)}", re.DOTALL)
 
 
-def _opened(rules: _Rules, sign: str) -> _State:
+def _opened(rules: _Rules, sign: str) -> _ScanState:
     for start, end in rules.block_comments:
         if sign == start:
-            return _State(Region.COMMENT, end)
+            return _ScanState(SyntaxRegion.COMMENT, end)
     if sign in rules.line_comments:
-        return _State(Region.COMMENT, "\n")
-    return _State(Region.STRING, _ENDS.get(sign, sign))
+        return _ScanState(SyntaxRegion.COMMENT, "\n")
+    return _ScanState(SyntaxRegion.STRING, _ENDS.get(sign, sign))

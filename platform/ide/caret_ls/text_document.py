@@ -23,7 +23,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextEdit:
     """What a change did, in characters from the beginning of the file as it was before. Where an
     editor replaces a word by a longer one, or all of the text, it is what differs."""
 
@@ -32,7 +32,7 @@ class Edit:
     inserted: str
 
 
-class Buffer:
+class TextDocument:
     def __init__(self, text: str) -> None:
         self._lines = split_lines(text)
 
@@ -71,7 +71,7 @@ class Buffer:
             kept.append(each)
         return "".join(kept)
 
-    def replace(self, start: Position, end: Position, text: str) -> Edit:
+    def replace(self, start: Position, end: Position, text: str) -> TextEdit:
         """Takes `text` in where the range was."""
         (first, from_column), (last, to_column) = sorted((self._place(start), self._place(end)))
         at = sum(map(len, self._lines[:first])) + from_column
@@ -87,13 +87,13 @@ class Buffer:
             middle = self._lines[first] + middle
         self._lines[first : last + 1] = split_lines(middle)
         same = _num_same(deleted, text)
-        return Edit(at + same, len(deleted) - same, text[same:])
+        return TextEdit(at + same, len(deleted) - same, text[same:])
 
-    def replace_all(self, text: str) -> Edit:
+    def replace_all(self, text: str) -> TextEdit:
         before, self._lines = self.text, split_lines(text)
         start = _num_same(before, text)
         end = _num_same(before[start:][::-1], text[start:][::-1])
-        return Edit(start, len(before) - start - end, text[start : len(text) - end])
+        return TextEdit(start, len(before) - start - end, text[start : len(text) - end])
 
     def _place(self, position: Position) -> tuple[int, int]:
         """Line and column in characters; the line may be the empty one behind the last."""
@@ -102,7 +102,7 @@ class Buffer:
         if position.line >= len(self._lines):
             return self._end()
         text = self._lines[position.line].rstrip("\r\n")
-        return position.line, chars_of(text, max(position.units, 0))
+        return position.line, chars_from_utf16(text, max(position.units, 0))
 
     def _end(self) -> tuple[int, int]:
         if self._lines and not self._lines[-1].endswith(("\n", "\r")):
@@ -121,7 +121,7 @@ def _num_same(one: str, other: str) -> int:
     return bisect_left(most, True, key=lambda last: one[: last + 1] != other[: last + 1])
 
 
-def chars_of(text: str, units: int) -> int:
+def chars_from_utf16(text: str, units: int) -> int:
     """As many characters as `units` code units; in the middle of a pair: before it."""
     if text.isascii() or not _WIDE.search(text, 0, units):
         return min(units, len(text))
@@ -133,6 +133,6 @@ def chars_of(text: str, units: int) -> int:
     return len(text)
 
 
-def units_of(text: str) -> int:
+def utf16_length(text: str) -> int:
     """UTF-16 code units of `text`."""
     return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text))

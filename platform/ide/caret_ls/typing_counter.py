@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from caret_ls.text_document import Edit
+from caret_ls.text_document import TextEdit
 
 EVERY_S: Final = 60.0  # between two tellings; the gateway takes one in ten seconds
 MAX_LANGUAGES: Final = 16
@@ -32,7 +32,7 @@ class TypingCount:
         return {language: min(chars, MAX_CHARS) for language, chars in most}
 
 
-def is_typed(edit: Edit) -> bool:
+def is_typed(edit: TextEdit) -> bool:
     """By a key, as far as one can tell: no paste, nothing that a program has put in. Of a line
     break the indentation is the editor's."""
     is_break = edit.inserted.startswith(("\n", "\r")) and not edit.inserted.strip()

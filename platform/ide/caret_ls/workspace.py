@@ -7,11 +7,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from caret_ls.completion_context import Place
-from caret_ls.file_kind import Nature, nature_of
+from caret_ls.completion_context import CompletionContext
+from caret_ls.file_kind import FileKind, detect_file_kind
 from caret_ls.git_repository import Repository, repository_of
 from caret_ls.imports import framework_of, imports_of
-from caret_ls.text_document import Buffer, Edit, Position
+from caret_ls.text_document import Position, TextDocument, TextEdit
 
 # The engine reads some thousand tokens around the cursor; a parser, what is open at it.
 MAX_PREFIX_CHARS: Final = 128 * 1024
@@ -21,7 +21,7 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # JSON can name it; no t
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedCompletion:
     """A word of the editor's list, and what it would replace: LSP's selectedCompletionInfo."""
 
     start: Position
@@ -35,8 +35,8 @@ class OpenFile:
     language: str
     path: str
     repository: Repository | None
-    buffer: Buffer
-    nature: Nature
+    buffer: TextDocument
+    nature: FileKind
     has_selection: bool = False
     revision: int = 0  # goes up with each change
     _text: str | None = field(default=None, repr=False)  # None: it has changed since it was read
@@ -61,15 +61,15 @@ class OpenFile:
     def framework(self) -> str:
         return framework_of(self.imports)
 
-    def change(self, start: Position, end: Position, text: str) -> Edit:
+    def change(self, start: Position, end: Position, text: str) -> TextEdit:
         self._touch()
         return self.buffer.replace(start, end, text)
 
-    def change_all(self, text: str) -> Edit:
+    def change_all(self, text: str) -> TextEdit:
         self._touch()
         return self.buffer.replace_all(text)
 
-    def lead(self, position: Position, chosen: Chosen) -> str | None:
+    def lead(self, position: Position, chosen: SelectedCompletion) -> str | None:
         """What of the word is still to be put in; None: what is typed is not its beginning."""
         start, end, at = map(self.buffer.offset, (chosen.start, chosen.end, position))
         num_typed = at - start
@@ -78,9 +78,11 @@ class OpenFile:
         is_begun = is_at_end and before.endswith(chosen.text[:num_typed])
         return chosen.text[num_typed:] if is_begun else None
 
-    def place_at(self, position: Position, *, is_invoked: bool, lead: str = "") -> Place:
+    def place_at(
+        self, position: Position, *, is_invoked: bool, lead: str = ""
+    ) -> CompletionContext:
         """As if `lead` stood before the cursor already."""
-        return Place(
+        return CompletionContext(
             uri=self.uri,
             path=self.path,
             language=self.language,
@@ -94,7 +96,7 @@ class OpenFile:
         self.revision += 1
 
 
-class Files:
+class OpenFiles:
     def __init__(
         self, find_repository: Callable[[Path], Repository | None] = repository_of
     ) -> None:
@@ -111,8 +113,8 @@ class Files:
         place = _local_path(uri)
         repository = self._find_repository(place) if place is not None else None
         path = _path_of(uri, place, repository)
-        nature = nature_of(path, text[:_HEAD_CHARS])
-        self._open[uri] = OpenFile(uri, language, path, repository, Buffer(text), nature)
+        nature = detect_file_kind(path, text[:_HEAD_CHARS])
+        self._open[uri] = OpenFile(uri, language, path, repository, TextDocument(text), nature)
         return self._open[uri]
 
     def close(self, uri: str) -> None:

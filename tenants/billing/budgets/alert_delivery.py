@@ -16,7 +16,7 @@ from django.core.mail import EmailMessage
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.money import write_amount
 from tenants.billing.budgets import webhook
 from tenants.billing.budgets.alerts import WEBHOOK
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Message:
+class _AlertMessage:
     """An alert, as it is told."""
 
     delivery_id: str
@@ -49,20 +49,20 @@ class _Message:
     is_hard: bool
 
 
-def deliver_all(*, now: datetime) -> None:
+def deliver_all_alerts(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
-            deliver_due(tenant_id, now=now)
+            deliver_due_alerts(tenant_id, now=now)
         except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
             log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)
 
 
-def deliver_due(tenant_id: TenantId, *, now: datetime) -> int:
+def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
     """The number of those that arrived."""
     return sum(_try(tenant_id, delivery, now) for delivery in _claim(tenant_id, now))
 
 
-def wait_after(attempts: int) -> timedelta | None:
+def backoff_after(attempts: int) -> timedelta | None:
     """Until the next try; None: there is none. Pure."""
     if attempts >= _MAX_ATTEMPTS:
         return None
@@ -71,7 +71,7 @@ def wait_after(attempts: int) -> timedelta | None:
 
 
 def _claim(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         due = list(
             AlertDelivery.objects.select_for_update(skip_locked=True)
             .filter(tenant_id=tenant_id, next_at__lte=now)
@@ -79,7 +79,7 @@ def _claim(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
         )
         for delivery in due:
             delivery.attempts += 1
-            wait = wait_after(delivery.attempts)
+            wait = backoff_after(delivery.attempts)
             delivery.next_at = None if wait is None else now + wait
             delivery.save(update_fields=["attempts", "next_at"])
     return due
@@ -92,7 +92,7 @@ def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
             webhook.send(delivery.address, _webhook_body(message), now=now)
         else:
             _mail(delivery.address, message)
-    except (OSError, SMTPException, webhook.NotDelivered) as error:
+    except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:
         # Anticipated: it is tried again, and shown with the budget.
         log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
         _settle(delivery, last_error=_reason(error))
@@ -101,24 +101,24 @@ def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
     return True
 
 
-def _reason(error: OSError | SMTPException | webhook.NotDelivered) -> str:
+def _reason(error: OSError | SMTPException | webhook.WebhookDeliveryError) -> str:
     """Our own words: what a mail server says may name more than an address."""
-    if isinstance(error, webhook.NotDelivered):
+    if isinstance(error, webhook.WebhookDeliveryError):
         return str(error)
     return f"The mail server did not take it ({type(error).__name__})."
 
 
 def _settle(delivery: AlertDelivery, **fields: object) -> None:
-    with tenant(TenantId(str(delivery.tenant_id))):
+    with tenant_scope(TenantId(str(delivery.tenant_id))):
         AlertDelivery.objects.filter(tenant_id=delivery.tenant_id, id=delivery.id).update(**fields)
 
 
-def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _Message:
-    with tenant(tenant_id):
+def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
+    with tenant_scope(tenant_id):
         alert = BudgetAlert.objects.get(tenant_id=tenant_id, id=delivery.alert_id)
         budget = Budget.objects.filter(tenant_id=tenant_id, id=alert.budget_id).first()
         currency = find_currency(tenant_id)
-        return _Message(
+        return _AlertMessage(
             delivery_id=str(delivery.id),
             tenant_id=tenant_id,
             budget_id=str(alert.budget_id),
@@ -141,7 +141,7 @@ def _whose(budget: Budget) -> str:
     return f"the team {found.values_list('name', flat=True).first() or 'that is no more'}"
 
 
-def _mail(address: str, message: _Message) -> None:
+def _mail(address: str, message: _AlertMessage) -> None:
     """Raises OSError, SMTPException."""
     consequence = (
         "At 100% completions stop until the month ends (UTC), or the budget is raised."
@@ -160,7 +160,7 @@ def _mail(address: str, message: _Message) -> None:
     ).send()
 
 
-def _webhook_body(message: _Message) -> webhook.Webhook:
+def _webhook_body(message: _AlertMessage) -> webhook.Webhook:
     return webhook.Webhook(
         id=message.delivery_id,
         key=(message.tenant_id, message.budget_id),

@@ -6,20 +6,22 @@ from typing import Final
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
-from tenants.billing.budgets.month_spend import is_used_up, read_month
-from tenants.billing.plans.price_book import Price
+from tenants.billing.budgets.month_spend import is_exhausted, read_month
+from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
 THRESHOLDS: Final = (50, 80, 100)
 MAIL, WEBHOOK = "mail", "webhook"
 
 
-def reached(spent_micros: int, limit_micros: int, *, used_up: bool = False) -> list[int]:
+def crossed_thresholds(spent_micros: int, limit_micros: int, *, used_up: bool = False) -> list[int]:
     """Which thresholds, in percent; all of them, once completions stop. Pure."""
     return [each for each in THRESHOLDS if used_up or spent_micros * 100 >= limit_micros * each]
 
 
-def raise_alerts(tenant_id: TenantId, month: date, *, price: Price | None, now: datetime) -> int:
+def create_alerts(
+    tenant_id: TenantId, month: date, *, price: PlanPrice | None, now: datetime
+) -> int:
     """Inside the tenant's scope; the number of new ones."""
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
@@ -30,12 +32,18 @@ def raise_alerts(tenant_id: TenantId, month: date, *, price: Price | None, now: 
     )
 
 
-def _raise(budget: Budget, spent: int, *, month: date, price: Price | None, now: datetime) -> int:
+def _raise(
+    budget: Budget, spent: int, *, month: date, price: PlanPrice | None, now: datetime
+) -> int:
     known = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
     due = sorted(
-        set(reached(spent, budget.limit_micros, used_up=is_used_up(budget, spent, price)))
+        set(
+            crossed_thresholds(
+                spent, budget.limit_micros, used_up=is_exhausted(budget, spent, price)
+            )
+        )
         - set(known)
     )
     for percent in due:

@@ -13,7 +13,7 @@ from tenants.models import Budget, TeamMembership
 MAX_OF_PERSON: Final = 20  # of his teams; the tenant's and his own come on top
 
 
-def require_few_of_each(tenant_id: TenantId) -> None:
+def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     """Called after the change, inside the tenant's scope, with its row locked by tenant_changed:
     what is refused takes it back. Raises Conflict. One query."""
     hard = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)

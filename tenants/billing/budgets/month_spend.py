@@ -7,15 +7,15 @@ from datetime import date
 from uuid import UUID
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, most_micros
+from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, max_cost_micros
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.billing_periods import month_of
-from tenants.billing.plans.price_book import Price
+from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import Budget, MonthSpend, TeamMembership
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendEntry:
     """What somebody used on a day."""
 
     day: date
@@ -23,7 +23,7 @@ class Spent:
     micros: int
 
 
-def add_spent(tenant_id: TenantId, spent: Iterable[Spent]) -> None:
+def add_spend(tenant_id: TenantId, spent: Iterable[SpendEntry]) -> None:
     """Inside the tenant's scope, by who holds its billing lock. Two queries a month."""
     months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for each in spent:
@@ -51,13 +51,15 @@ def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> 
     )
 
 
-def is_used_up(budget: Budget, spent_micros: int, price: Price | None) -> bool:
+def is_exhausted(budget: Budget, spent_micros: int, price: PlanPrice | None) -> bool:
     """A hard budget is before its last micro is spent: as soon as less is left than a completion
     may cost, gateways let none through. `price`: of the day; None: nothing is priced."""
     left = budget.limit_micros - spent_micros
     if left <= 0 or price is None or not budget.is_hard:
         return left <= 0
-    return left < most_micros(price.tiers[Tier.FAST], Tier.FAST, max_tokens=MAX_GENERATED_TOKENS)
+    return left < max_cost_micros(
+        price.tiers[Tier.FAST], Tier.FAST, max_tokens=MAX_GENERATED_TOKENS
+    )
 
 
 @dataclass(frozen=True, slots=True)

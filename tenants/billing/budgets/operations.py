@@ -9,17 +9,17 @@ from django.db import IntegrityError, transaction
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import UserId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MAX_MICROS
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.limits import require_few_of_each
+from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.billing.budgets.queries import BudgetView, find_budget
-from tenants.billing.budgets.redis_sync import raise_or_leave
+from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
 from tenants.billing.budgets.webhook import check_address
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import BillingState, Budget, Membership, Team
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 CHANGED: Final = "budget.changed"  # in the audit trail
@@ -27,26 +27,30 @@ MAX_BUDGETS: Final = 1_000  # of a tenant: gateways hold the hard ones in memory
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class BudgetTerms:
     limit_micros: int
     is_hard: bool = True
     webhook_url: str = ""  # "": alerts by mail only
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class BudgetTarget:
     scope: BudgetScope
     id: UUID | None = None  # the team or the user; None: all of the tenant
 
 
-def create_budget(*, actor: Actor, holder: Holder, terms: Terms, now: datetime) -> BudgetView:
+def create_budget(
+    *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
+) -> BudgetView:
     """Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         # Before the publication: what was spent of the month until now is known to Redis first.
-        transaction.on_commit(lambda: raise_or_leave(actor.tenant_id, now=now), robust=True)
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        transaction.on_commit(
+            lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
+        )
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         if not BillingState.objects.filter(tenant_id=actor.tenant_id).exists():
             raise Conflict("The tenant has no plan, so nothing has a price.")
         if Budget.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_BUDGETS:
@@ -67,22 +71,24 @@ def create_budget(*, actor: Actor, holder: Holder, terms: Terms, now: datetime) 
                 )
         except IntegrityError as error:
             raise Conflict("There is a budget for this already.") from error
-        require_few_of_each(actor.tenant_id)
+        require_budget_limit_per_user(actor.tenant_id)
         _record(actor, "budget.created", budget_id, (None, _facts(terms, holder)), now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
 
 
 def change_budget(
-    *, actor: Actor, budget_id: UUID, terms: Terms, version: int, now: datetime
+    *, actor: Actor, budget_id: UUID, terms: BudgetTerms, version: int, now: datetime
 ) -> BudgetView:
     """`version` is the one that the author has seen. Raises Forbidden, Invalid, NotFound,
     Conflict."""
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         # As in create_budget: one that becomes hard may be spent already.
-        transaction.on_commit(lambda: raise_or_leave(actor.tenant_id, now=now), robust=True)
-        tenant_changed(tenant_id=actor.tenant_id)
+        transaction.on_commit(
+            lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
+        )
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = _held(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(
             limit_micros=terms.limit_micros,
@@ -90,8 +96,8 @@ def change_budget(
             webhook_url=terms.webhook_url,
             version=version + 1,
         )
-        require_few_of_each(actor.tenant_id)
-        holder = Holder(BudgetScope(held.scope), held.holder_id)
+        require_budget_limit_per_user(actor.tenant_id)
+        holder = BudgetTarget(BudgetScope(held.scope), held.holder_id)
         change = (_facts(_terms(held), holder), _facts(terms, holder))
         _record(actor, CHANGED, budget_id, change, now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
@@ -100,11 +106,11 @@ def change_budget(
 def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> None:
     """Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_BUDGETS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = _held(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).delete()
-        facts = _facts(_terms(held), Holder(BudgetScope(held.scope), held.holder_id))
+        facts = _facts(_terms(held), BudgetTarget(BudgetScope(held.scope), held.holder_id))
         _record(actor, "budget.deleted", budget_id, (facts, None), now)
 
 
@@ -119,33 +125,33 @@ def _held(actor: Actor, budget_id: UUID, version: int) -> Budget:
     return held
 
 
-def _check_terms(terms: Terms) -> None:
+def _check_terms(terms: BudgetTerms) -> None:
     if not 1 <= terms.limit_micros <= MAX_MICROS:
-        raise Invalid("limit_micros", "Write 1 to {most} micros.", most=MAX_MICROS)
+        raise InvalidValue("limit_micros", "Write 1 to {most} micros.", most=MAX_MICROS)
     if terms.webhook_url:
         check_address(terms.webhook_url)
 
 
-def _check_holder(actor: Actor, holder: Holder) -> None:
+def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
     """Raises Invalid for a team or user that is not the tenant's own."""
     if (holder.id is None) != (holder.scope is BudgetScope.TENANT):
-        raise Invalid("scope", "A tenant's budget names nobody, the others a team or a user.")
+        raise InvalidValue("scope", "A tenant's budget names nobody, the others a team or a user.")
     if holder.id is None:
         return
     if holder.scope is BudgetScope.TEAM:
         if not Team.objects.filter(tenant_id=actor.tenant_id, id=holder.id).exists():
-            raise Invalid("team_id", "There is no such team.")
+            raise InvalidValue("team_id", "There is no such team.")
     else:
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
         if not members.filter(user_id=UserId(str(holder.id))).exists():
-            raise Invalid("user_id", "There is no such member.")
+            raise InvalidValue("user_id", "There is no such member.")
 
 
-def _terms(held: Budget) -> Terms:
-    return Terms(held.limit_micros, held.is_hard, held.webhook_url)
+def _terms(held: Budget) -> BudgetTerms:
+    return BudgetTerms(held.limit_micros, held.is_hard, held.webhook_url)
 
 
-def _facts(terms: Terms, holder: Holder) -> Facts:
+def _facts(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
     return {
         "scope": holder.scope.value,
         "holder_id": None if holder.id is None else str(holder.id),
@@ -159,7 +165,7 @@ def _record(
     actor: Actor,
     action: str,
     budget_id: UUID,
-    change: tuple[Facts | None, Facts | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     target = target_of(budget_id)

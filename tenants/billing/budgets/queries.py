@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from caret.contracts.pricing import BudgetScope, HardBudget, Spending, write_places
+from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.errors import NotFound
 from tenants.base.money import Currency
-from tenants.base.pagination import Page, Place, first_of, page_of, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, fetch_first, read_cursor
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import MonthOfTenant, is_used_up, read_month, read_teams
+from tenants.billing.budgets.month_spend import MonthOfTenant, is_exhausted, read_month, read_teams
 from tenants.billing.budgets.webhook import secret_of
 from tenants.billing.plans.queries import find_currency, read_price_book
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, User
@@ -64,29 +64,29 @@ def page_of_budgets(
 ) -> Page[BudgetView]:
     """Newest first. Raises Forbidden, Invalid. Ten queries at most."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = Budget.objects.filter(tenant_id=actor.tenant_id)
-        rows = first_of(found, limit=limit, after=read_cursor(cursor))
-        page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
         return Page(_views(actor.tenant_id, page.rows, now), page.next_cursor)
 
 
 def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = list(Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id))
         if not rows:
             raise NotFound("There is no such budget.")
         return _views(actor.tenant_id, rows, now)[0]
 
 
-def read_spending(tenant_id: TenantId, *, now: datetime) -> Spending:
+def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     """What gateways must know; nothing, without a hard budget. Inside the tenant's scope."""
     hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard:
-        return Spending()
-    return Spending(
+        return SpendingLimits()
+    return SpendingLimits(
         prices=read_price_book(tenant_id).from_day_on(utc_day(now)),
         budgets=tuple(_hard_budget(budget) for budget in hard),
         budgets_of=_budgets_of(hard, MonthOfTenant({}, read_teams(tenant_id))),
@@ -107,7 +107,7 @@ def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId,
     for place, budget in enumerate(budgets):
         for user in month.users_of(budget):
             places[user].append(place)
-    return {UserId(user): write_places(places[user]) for user in sorted(places)}
+    return {UserId(user): encode_indexes(places[user]) for user in sorted(places)}
 
 
 def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
@@ -130,7 +130,7 @@ def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Budge
             created_at=row.created_at,
             month=month,
             spent_micros=spent.of(row),
-            is_used_up=is_used_up(row, spent.of(row), price),
+            is_used_up=is_exhausted(row, spent.of(row), price),
             alerts=alerts[row.id],
         )
         for row in rows
@@ -186,7 +186,7 @@ def find_webhook_secret(*, actor: Actor, budget_id: UUID, now: datetime) -> str:
     """For those who may set the address: by it a receiver knows who sends. Raises Forbidden,
     NotFound."""
     actor.require(Permission.WRITE_BUDGETS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         if not Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).exists():
             raise NotFound("There is no such budget.")
         target = f"budget:{budget_id}"

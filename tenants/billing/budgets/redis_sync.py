@@ -9,7 +9,7 @@ import structlog
 
 from caret.contracts.pricing import KEEP_SPEND_S, spend_key
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.redis_connection import connect
 from tenants.billing.budgets.month_spend import read_month
@@ -29,19 +29,19 @@ end
 """
 
 
-def raise_or_leave(tenant_id: TenantId, *, now: datetime) -> None:
+def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     """Where Redis does not answer, gateways go on with what they know; the next rating tries it
     again."""
     try:
-        raise_floors(tenant_id, now=now)
+        sync_spend_to_redis(tenant_id, now=now)
     except redis.RedisError as error:
         log.warning("billing.floors_not_raised", tenant_id=tenant_id, reason=type(error).__name__)
 
 
-def raise_floors(tenant_id: TenantId, *, now: datetime) -> None:
+def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     """Raises redis.RedisError."""
     month = month_of(utc_day(now))
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
         if not hard:
             return

@@ -8,17 +8,17 @@ from django.db.models import CharField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from caret.contracts.pricing import BudgetScope
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import MonthOfTenant, is_used_up, read_month
-from tenants.billing.plans.price_book import Price
+from tenants.billing.budgets.month_spend import MonthOfTenant, is_exhausted, read_month
+from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import Budget, Team, User
 from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """A budget in the present month."""
 
     budget_id: UUID
@@ -30,13 +30,13 @@ class Standing:
     is_used_up: bool  # a hard one lets nothing through any more
 
 
-def nearest_budgets(
-    *, actor: Actor, limit: int, price: Price | None, now: datetime
-) -> list[Standing]:
+def list_nearest_limit(
+    *, actor: Actor, limit: int, price: PlanPrice | None, now: datetime
+) -> list[BudgetStatus]:
     """By the share that is spent, the highest first. All of the tenant's are looked at, MAX_BUDGETS
     at most. `price`: of today, None: nothing is priced. Raises Forbidden. Three queries."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
         found = [_standing(row, month, price) for row in _named(actor)]
     found.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
@@ -52,13 +52,13 @@ def _named(actor: Actor) -> QuerySet[Budget]:
     return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
 
 
-def _standing(row: Budget, month: MonthOfTenant, price: Price | None) -> Standing:
-    return Standing(
+def _standing(row: Budget, month: MonthOfTenant, price: PlanPrice | None) -> BudgetStatus:
+    return BudgetStatus(
         budget_id=row.id,
         scope=BudgetScope(row.scope),
         holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _named
         limit_micros=row.limit_micros,
         spent_micros=month.of(row),
         is_hard=row.is_hard,
-        is_used_up=is_used_up(row, month.of(row), price),
+        is_used_up=is_exhausted(row, month.of(row), price),
     )

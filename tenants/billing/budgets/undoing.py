@@ -3,16 +3,16 @@
 from datetime import datetime
 from uuid import UUID
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.operations import CHANGED, Terms, change_budget, target_of
+from tenants.billing.budgets.operations import CHANGED, BudgetTerms, change_budget, target_of
 from tenants.billing.budgets.queries import BudgetView
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
 
 
-def undo_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
+def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
     """`version` is what the change has made, and in force. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_BUDGETS)
     terms = _terms_before_the_last(actor, budget_id)
@@ -20,8 +20,8 @@ def undo_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -
     return change_budget(actor=actor, budget_id=budget_id, terms=terms, version=version, now=now)
 
 
-def _terms_before_the_last(actor: Actor, budget_id: UUID) -> Terms:
-    with tenant(actor.tenant_id):
+def _terms_before_the_last(actor: Actor, budget_id: UUID) -> BudgetTerms:
+    with tenant_scope(actor.tenant_id):
         entries = AuditEntry.objects.filter(
             tenant_id=actor.tenant_id, target=target_of(budget_id), action=CHANGED
         )
@@ -29,4 +29,4 @@ def _terms_before_the_last(actor: Actor, budget_id: UUID) -> Terms:
     if found is None or found.before is None:
         raise NotFound("There is nothing to undo.")
     before = found.before
-    return Terms(before["limit_micros"], bool(before["is_hard"]), before["webhook_url"])
+    return BudgetTerms(before["limit_micros"], bool(before["is_hard"]), before["webhook_url"])

@@ -15,14 +15,19 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from caret.foundation.crypto.key_derivation import derive_key
-from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
-from tenants.base.errors import Invalid
+from caret.foundation.egress.http_client import (
+    OutboundRequest,
+    RequestFailed,
+    ResponseLimits,
+    send_request,
+)
+from tenants.base.errors import InvalidValue
 
-_BOUNDS: Final = Bounds(total_s=20.0, max_bytes=64 * 1024)  # what it says is not read
+_BOUNDS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)  # what it says is not read
 _MAX_URL_CHARS: Final = 500
 
 
-class NotDelivered(Exception):
+class WebhookDeliveryError(Exception):
     """The text says why, and holds nothing that the receiver has sent."""
 
 
@@ -44,13 +49,13 @@ def check_address(url: str) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise Invalid("webhook_url", "This is no address.") from error
+        raise InvalidValue("webhook_url", "This is no address.") from error
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
     is_plain = url.isascii() and url.isprintable() and " " not in url
     if parts.scheme not in schemes or not parts.hostname or not is_plain:
-        raise Invalid("webhook_url", "Write an address that begins with https://.")
+        raise InvalidValue("webhook_url", "Write an address that begins with https://.")
     if parts.username or parts.password or len(url) > _MAX_URL_CHARS:
-        raise Invalid(
+        raise InvalidValue(
             "webhook_url", "No password, and {most} characters at most.", most=_MAX_URL_CHARS
         )
 
@@ -69,11 +74,13 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
         "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
     }
     try:
-        answer = exchange(Outgoing("POST", url, headers, body), settings.PRIVATE_TARGETS, _BOUNDS)
-    except NotAnswered as error:
-        raise NotDelivered(str(error)) from error
+        answer = send_request(
+            OutboundRequest("POST", url, headers, body), settings.PRIVATE_TARGETS, _BOUNDS
+        )
+    except RequestFailed as error:
+        raise WebhookDeliveryError(str(error)) from error
     if not 200 <= answer.status < 300:
-        raise NotDelivered(f"It answered with the status {answer.status}.")
+        raise WebhookDeliveryError(f"It answered with the status {answer.status}.")
 
 
 def _signing_key(tenant_id: str, budget_id: str) -> bytes:

@@ -7,11 +7,11 @@ import msgspec
 from django.conf import settings
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import require_storable
-from tenants.billing.invoices.document import Party, Tax
+from tenants.base.text_validation import validate_text
+from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.models import BillingProfile, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -20,13 +20,13 @@ MAX_CHARS: Final = 120
 _MAX_LINES: Final = 8
 
 
-def set_profile(*, actor: Actor, customer: Party, tax: Tax, now: datetime) -> None:
+def set_profile(*, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: datetime) -> None:
     """Raises Forbidden, Invalid."""
     actor.require_platform()
     _check(customer)
     if not 0 <= tax.basis_points <= 10_000 or bool(tax.name) != bool(tax.basis_points):
-        raise Invalid("tax", "Name the tax, and give 1 to 10,000 basis points; or neither.")
-    with tenant(actor.tenant_id):
+        raise InvalidValue("tax", "Name the tax, and give 1 to 10,000 basis points; or neither.")
+    with tenant_scope(actor.tenant_id):
         BillingProfile.objects.update_or_create(
             tenant_id=actor.tenant_id,
             defaults={
@@ -45,17 +45,19 @@ def set_profile(*, actor: Actor, customer: Party, tax: Tax, now: datetime) -> No
         )
 
 
-def change_customer(*, actor: Actor, customer: Party, now: datetime) -> None:
+def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> None:
     """Whom the next invoices are made out to. Their tax stays as the issuer has set it: he reads in
     the audit trail that it may have to be another. What is the same already leaves no entry.
 
     Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_BILLING)
     _check(customer)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         held, tax = read_profile(actor.tenant_id)
-        changed = [name for name in Party.__struct_fields__ if _differs(held, customer, name)]
+        changed = [
+            name for name in InvoiceParty.__struct_fields__ if _differs(held, customer, name)
+        ]
         if not changed:
             return
         written = {"customer": msgspec.to_builtins(customer), "updated_at": now}
@@ -76,16 +78,18 @@ def change_customer(*, actor: Actor, customer: Party, now: datetime) -> None:
         )
 
 
-def read_profile(tenant_id: TenantId) -> tuple[Party, Tax]:
+def read_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
     """Inside the tenant's scope. Without one, the tenant's name and no tax."""
     row = BillingProfile.objects.filter(tenant_id=tenant_id).first()
     if row is None:
-        return Party(Tenant.objects.get(id=tenant_id).name), Tax("", 0)
-    return msgspec.convert(row.customer, Party), Tax(row.tax_name, row.tax_basis_points)
+        return InvoiceParty(Tenant.objects.get(id=tenant_id).name), InvoiceTax("", 0)
+    return msgspec.convert(row.customer, InvoiceParty), InvoiceTax(
+        row.tax_name, row.tax_basis_points
+    )
 
 
-def issuer() -> Party:
-    return Party(
+def issuer() -> InvoiceParty:
+    return InvoiceParty(
         name=settings.INVOICE_ISSUER,
         address=tuple(settings.INVOICE_ADDRESS),
         tax_id=settings.INVOICE_TAX_ID,
@@ -93,22 +97,22 @@ def issuer() -> Party:
     )
 
 
-def _differs(held: Party, wanted: Party, name: str) -> bool:
+def _differs(held: InvoiceParty, wanted: InvoiceParty, name: str) -> bool:
     return bool(getattr(held, name) != getattr(wanted, name))
 
 
-def _check(customer: Party) -> None:
+def _check(customer: InvoiceParty) -> None:
     for field in ("name", "tax_id", "email"):
         _check_text(field, getattr(customer, field))
     for line in customer.address:
         _check_text("address", line)
     if not customer.name:
-        raise Invalid("name", "Give a name.")
+        raise InvalidValue("name", "Give a name.")
     if len(customer.address) > _MAX_LINES:
-        raise Invalid("address", "An address has {most} lines at most.", most=_MAX_LINES)
+        raise InvalidValue("address", "An address has {most} lines at most.", most=_MAX_LINES)
 
 
 def _check_text(field: str, text: str) -> None:
-    require_storable(field, text)
+    validate_text(field, text)
     if len(text) > MAX_CHARS or not text.isprintable():
-        raise Invalid(field, "At most {most} printable characters.", most=MAX_CHARS)
+        raise InvalidValue(field, "At most {most} printable characters.", most=MAX_CHARS)

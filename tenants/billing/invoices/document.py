@@ -16,53 +16,53 @@ import msgspec
 
 from tenants.base.billing_periods import month_of, next_month
 from tenants.base.money import MICROS_PER_CENT, divide_half_up, to_cents
-from tenants.billing.pricing import LINES, TokenKind
+from tenants.billing.pricing import LINES, PricedTokenKind
 
 SCHEMA: Final = 1
 SEATS: Final = "seats"
 _KINDS: Final = {
-    TokenKind.PROMPT: "prompt tokens",
-    TokenKind.CACHED_PROMPT: "prompt tokens from the cache",
-    TokenKind.GENERATED: "generated tokens",
+    PricedTokenKind.PROMPT: "prompt tokens",
+    PricedTokenKind.CACHED_PROMPT: "prompt tokens from the cache",
+    PricedTokenKind.GENERATED: "generated tokens",
 }
 
 
-class Kind(StrEnum):
+class DocumentKind(StrEnum):
     INVOICE = "invoice"
     CREDIT_NOTE = "credit_note"
 
 
-class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     address: tuple[str, ...] = ()  # line by line
     tax_id: str = ""
     email: str = ""
 
 
-class Tax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InvoiceTax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str  # "": none
     basis_points: int
 
 
-class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the ledger does not say; kept as it was when the document was issued."""
 
     number: str
-    kind: Kind
+    kind: DocumentKind
     corrects: str  # an invoice's number; "": it is one
     month: str  # 2026-11-01
     issued_on: str
     due_on: str
     currency: str
-    issuer: Party
-    customer: Party
-    tax: Tax
+    issuer: InvoiceParty
+    customer: InvoiceParty
+    tax: InvoiceTax
     payment: tuple[str, ...]  # how it is to be paid, line by line
     reason: str  # of a credit note
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsageLine:
     """An entry of the ledger for something used."""
 
     line: str
@@ -73,7 +73,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class LedgerTotals:
     """What the ledger booked for the document, in cents; of a credit note below 0."""
 
     subtotal_cents: int
@@ -85,7 +85,7 @@ class Sums:
         return self.subtotal_cents - self.credit_cents + self.tax_cents
 
 
-class Line(msgspec.Struct, frozen=True):
+class InvoiceLine(msgspec.Struct, frozen=True):
     code: str
     description: str
     used_in: str  # a month; the document's own, or an earlier one whose record came late
@@ -96,29 +96,31 @@ class Line(msgspec.Struct, frozen=True):
     amount_cents: int
 
 
-class Document(msgspec.Struct, frozen=True):
+class InvoiceDocument(msgspec.Struct, frozen=True):
     schema: int
-    head: Head
+    head: InvoiceHeader
     period_from: str  # half-open, UTC
     period_until: str
-    lines: tuple[Line, ...]
+    lines: tuple[InvoiceLine, ...]
     subtotal_cents: int
     credit_cents: int
     tax_cents: int
     total_cents: int
 
 
-class Inconsistent(Exception):
+class InvoiceMismatch(Exception):
     """The lines do not add up to what the ledger booked."""
 
 
-def build_document(head: Head, used: Iterable[Used], sums: Sums) -> Document:
+def build_document(
+    head: InvoiceHeader, used: Iterable[UsageLine], sums: LedgerTotals
+) -> InvoiceDocument:
     """Raises Inconsistent."""
     month = date.fromisoformat(head.month)
-    lines = build_lines(used) if head.kind is Kind.INVOICE else (_correction(head, sums),)
+    lines = build_lines(used) if head.kind is DocumentKind.INVOICE else (_correction(head, sums),)
     if sum(line.amount_cents for line in lines) != sums.subtotal_cents:
-        raise Inconsistent
-    return Document(
+        raise InvoiceMismatch
+    return InvoiceDocument(
         schema=SCHEMA,
         head=head,
         period_from=month.isoformat(),
@@ -131,14 +133,14 @@ def build_document(head: Head, used: Iterable[Used], sums: Sums) -> Document:
     )
 
 
-def encode_document(document: Document) -> bytes:
+def encode_document(document: InvoiceDocument) -> bytes:
     """JSON, its keys in order."""
     return msgspec.json.encode(document, order="sorted")
 
 
-def build_lines(used: Iterable[Used]) -> tuple[Line, ...]:
+def build_lines(used: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
     """Seats first, then tokens by tier and kind; a price and a month each have a line."""
-    groups: defaultdict[tuple[str, str, int], list[Used]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for each in used:
         groups[each.line, month_of(each.day).isoformat(), each.price_micros].append(each)
     order = {code: place for place, code in enumerate((SEATS, *LINES))}
@@ -146,19 +148,19 @@ def build_lines(used: Iterable[Used]) -> tuple[Line, ...]:
     return tuple(_line(*key, entries) for key, entries in ordered)
 
 
-def tax_on(net_cents: int, tax: Tax) -> int:
+def compute_tax(net_cents: int, tax: InvoiceTax) -> int:
     return divide_half_up(net_cents * tax.basis_points, 10_000)
 
 
-def tax_on_more(net_cents: int, *, after: int, tax: Tax) -> int:
+def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> int:
     """On what is taken back on top of `after` cents of the same invoice: however it is divided, the
     notes of all of it add up to the invoice's own tax."""
-    return tax_on(after + net_cents, tax) - tax_on(after, tax)
+    return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
 
 
-def _line(code: str, used_in: str, price_micros: int, entries: list[Used]) -> Line:
+def _line(code: str, used_in: str, price_micros: int, entries: list[UsageLine]) -> InvoiceLine:
     is_seats = code == SEATS
-    return Line(
+    return InvoiceLine(
         code=code,
         description="Seats, by the day" if is_seats else _describe(code),
         used_in=used_in,
@@ -175,8 +177,8 @@ def _describe(code: str) -> str:
     return f"{line.tier.value.capitalize()} tier, {_KINDS[line.kind]}"
 
 
-def _correction(head: Head, sums: Sums) -> Line:
-    return Line(
+def _correction(head: InvoiceHeader, sums: LedgerTotals) -> InvoiceLine:
+    return InvoiceLine(
         code="correction",
         description=f"Correction of invoice {head.corrects}: {head.reason}",
         used_in=head.month,

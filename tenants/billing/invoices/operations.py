@@ -9,21 +9,21 @@ import msgspec
 from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.money import MICROS_PER_CENT, to_cents
-from tenants.base.text_validation import read_reason
+from tenants.base.text_validation import parse_reason
 from tenants.billing.invoices.billing_profile import issuer, read_profile
 from tenants.billing.invoices.document import (
-    Head,
-    Kind,
-    Sums,
+    DocumentKind,
+    InvoiceHeader,
+    LedgerTotals,
     build_document,
     build_lines,
+    compute_incremental_tax,
+    compute_tax,
     encode_document,
-    tax_on,
-    tax_on_more,
 )
 from tenants.billing.invoices.queries import (
     InvoiceView,
@@ -31,22 +31,22 @@ from tenants.billing.invoices.queries import (
     read_used,
     view_of,
 )
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.credits import credit_balance
 from tenants.billing.ledger.operations import (
-    Booking,
     Posting,
-    Source,
     SourceKind,
-    book,
+    TransactionDraft,
+    TransactionSource,
     lock_billing,
+    post_transaction,
 )
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.rating.tokens import open_month
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, platform_actor
-from tenants.usage.ingestion.batch_numbers import last_batch
+from tenants.security.authorization.actor import Actor, system_actor
+from tenants.usage.ingestion.batch_numbers import latest_batch
 
 # After a month's end: what comes later than this is on the next invoice.
 GRACE: Final = timedelta(hours=6)
@@ -55,9 +55,9 @@ _USED: Final = (SourceKind.USAGE, SourceKind.SEATS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
-    head: Head
-    sums: Sums
+class _InvoiceDraft:
+    head: InvoiceHeader
+    sums: LedgerTotals
     month: date
     corrects: int | None
 
@@ -70,10 +70,10 @@ def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
     What has come in when it begins is rated first, and no more is asked: of a tenant that is never
     idle something is always unrated. What comes after is on the next invoice.
     """
-    with tenant(tenant_id):
-        newest = last_batch(tenant_id)
-    rate(tenant_id, now=now, until=newest)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
+        newest = latest_batch(tenant_id)
+    rate_tenant(tenant_id, now=now, until=newest)
+    with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
         return [_issue(state, month, now) for month in _months_due(state, newest, now)]
 
@@ -84,12 +84,12 @@ def issue_credit_note(
     """Takes back so much of an invoice, before tax, and the tax on it. Raises Forbidden, Invalid,
     NotFound, Conflict."""
     actor.require_platform()
-    reason = read_reason(reason)
+    reason = parse_reason(reason)
     if not reason or len(reason) > _MAX_REASON_CHARS or not reason.isprintable():
-        raise Invalid(
+        raise InvalidValue(
             "reason", "Say why, in 1 to {most} characters of one line.", most=_MAX_REASON_CHARS
         )
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         state = lock_billing(actor.tenant_id)
         invoice = find_invoice(actor=actor, number=number)
         if not 0 < net_cents <= _correctable_cents(invoice):
@@ -97,15 +97,15 @@ def issue_credit_note(
                 "Of this invoice {cents} cents can be corrected.", cents=_correctable_cents(invoice)
             )
         month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
-        head = _head(state, Kind.CREDIT_NOTE, month, now)
+        head = _head(state, DocumentKind.CREDIT_NOTE, month, now)
         head = msgspec.structs.replace(
             head,
             corrects=invoice.document.head.number,
             reason=reason,
             tax=invoice.document.head.tax,
         )
-        tax_cents = tax_on_more(net_cents, after=invoice.corrected_cents, tax=head.tax)
-        draft = _Draft(head, Sums(-net_cents, 0, -tax_cents), month, number)
+        tax_cents = compute_incremental_tax(net_cents, after=invoice.corrected_cents, tax=head.tax)
+        draft = _InvoiceDraft(head, LedgerTotals(-net_cents, 0, -tax_cents), month, number)
         _book_credit_note(state, draft, now)
         return view_of(_keep(state, draft, (), now), ())
 
@@ -132,25 +132,25 @@ def _is_over(state: BillingState, month: date, now: datetime) -> bool:
 def _issue(state: BillingState, month: date, now: datetime) -> str:
     tenant_id = TenantId(str(state.tenant_id))
     used = read_used(tenant_id, month)
-    head = _head(state, Kind.INVOICE, month, now)
+    head = _head(state, DocumentKind.INVOICE, month, now)
     subtotal = sum(line.amount_cents for line in build_lines(used))
     credit = max(0, min(to_cents(credit_balance(tenant_id)), subtotal))
-    sums = Sums(subtotal, credit, tax_on(subtotal - credit, head.tax))
-    draft = _Draft(head, sums, month, None)
+    sums = LedgerTotals(subtotal, credit, compute_tax(subtotal - credit, head.tax))
+    draft = _InvoiceDraft(head, sums, month, None)
     _book_invoice(state, draft, sum(each.amount_micros for each in used), now)
     state.invoiced_month = month
     _keep(state, draft, used, now)
     return head.number
 
 
-def _head(state: BillingState, kind: Kind, month: date, now: datetime) -> Head:
+def _head(state: BillingState, kind: DocumentKind, month: date, now: datetime) -> InvoiceHeader:
     """With the next number, which is the transaction's until it commits: no gap, whatever fails."""
     tenant_id = TenantId(str(state.tenant_id))
     state.last_number += 1
     customer, tax = read_profile(tenant_id)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     issued_on = utc_day(now)
-    return Head(
+    return InvoiceHeader(
         number=f"{slug.upper()}-{state.last_number:06}",
         kind=kind,
         corrects="",
@@ -161,47 +161,53 @@ def _head(state: BillingState, kind: Kind, month: date, now: datetime) -> Head:
         issuer=issuer(),
         customer=customer,
         tax=tax,
-        payment=tuple(settings.INVOICE_PAYMENT) if kind is Kind.INVOICE else (),
+        payment=tuple(settings.INVOICE_PAYMENT) if kind is DocumentKind.INVOICE else (),
         reason="",
     )
 
 
-def _book_invoice(state: BillingState, draft: _Draft, used_micros: int, now: datetime) -> None:
+def _book_invoice(
+    state: BillingState, draft: _InvoiceDraft, used_micros: int, now: datetime
+) -> None:
     sums = draft.sums
     postings = [
-        Posting(Account.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
-        Posting(Account.CREDITS, sums.credit_cents * MICROS_PER_CENT),
-        Posting(Account.TAX, -sums.tax_cents * MICROS_PER_CENT),
-        Posting(Account.UNBILLED, -used_micros),
-        Posting(Account.ROUNDING, used_micros - sums.subtotal_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.CREDITS, sums.credit_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.TAX, -sums.tax_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.UNBILLED, -used_micros),
+        Posting(LedgerAccountCode.ROUNDING, used_micros - sums.subtotal_cents * MICROS_PER_CENT),
     ]
     _book(state, draft, SourceKind.INVOICE, postings, now)
 
 
-def _book_credit_note(state: BillingState, draft: _Draft, now: datetime) -> None:
+def _book_credit_note(state: BillingState, draft: _InvoiceDraft, now: datetime) -> None:
     sums = draft.sums
     postings = [
-        Posting(Account.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
-        Posting(Account.CORRECTIONS, -sums.subtotal_cents * MICROS_PER_CENT),
-        Posting(Account.TAX, -sums.tax_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.CORRECTIONS, -sums.subtotal_cents * MICROS_PER_CENT),
+        Posting(LedgerAccountCode.TAX, -sums.tax_cents * MICROS_PER_CENT),
     ]
     _book(state, draft, SourceKind.CREDIT_NOTE, postings, now)
 
 
 def _book(
-    state: BillingState, draft: _Draft, kind: SourceKind, postings: list[Posting], now: datetime
+    state: BillingState,
+    draft: _InvoiceDraft,
+    kind: SourceKind,
+    postings: list[Posting],
+    now: datetime,
 ) -> None:
-    booking = Booking(
-        source=Source(kind, str(state.last_number)),
+    booking = TransactionDraft(
+        source=TransactionSource(kind, str(state.last_number)),
         day=utc_day(now) if kind is SourceKind.CREDIT_NOTE else next_month(draft.month) - ONE_DAY,
         month=draft.month,
         memo=f"{draft.head.number} {draft.head.reason}".strip(),
         postings=[posting for posting in postings if posting.amount_micros],
     )
-    book(state, booking, now=now)
+    post_transaction(state, booking, now=now)
 
 
-def _keep(state: BillingState, draft: _Draft, used: Any, now: datetime) -> Invoice:
+def _keep(state: BillingState, draft: _InvoiceDraft, used: Any, now: datetime) -> Invoice:
     document = build_document(draft.head, used, draft.sums)
     state.save(update_fields=["last_number", "invoiced_month"])
     row = Invoice.objects.create(
@@ -218,7 +224,7 @@ def _keep(state: BillingState, draft: _Draft, used: Any, now: datetime) -> Invoi
         created_at=now,
     )
     record_change(
-        actor=platform_actor(TenantId(str(state.tenant_id))),
+        actor=system_actor(TenantId(str(state.tenant_id))),
         action=f"billing.{draft.head.kind.value}_issued",
         target=f"invoice:{draft.head.number}",
         change=(None, {"total_micros": row.total_micros, "currency": state.currency}),
@@ -230,7 +236,7 @@ def _keep(state: BillingState, draft: _Draft, used: Any, now: datetime) -> Invoi
 
 def _correctable_cents(invoice: InvoiceView) -> int:
     """What is left of its net after its credit notes."""
-    if invoice.kind is not Kind.INVOICE:
+    if invoice.kind is not DocumentKind.INVOICE:
         return 0
     document = invoice.document
     return document.subtotal_cents - document.credit_cents - invoice.corrected_cents

@@ -33,17 +33,22 @@ from reportlab.platypus import (
 )
 
 from tenants.base.money import MICROS_PER_CENT, write_amount, write_price
-from tenants.billing.invoices.document import Document, Kind, Line, Party
+from tenants.billing.invoices.document import (
+    DocumentKind,
+    InvoiceDocument,
+    InvoiceLine,
+    InvoiceParty,
+)
 
 _REGULAR, _MEDIUM = "Roboto", "Roboto-Medium"
 _MARGIN: Final = 20 * mm
 _WIDTH: Final = A4[0] - 2 * _MARGIN
 _INK, _QUIET, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
 _ACCENT: Final = HexColor("#2f5bd3")
-_TITLES: Final = {Kind.INVOICE: "Invoice", Kind.CREDIT_NOTE: "Credit note"}
+_TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
 
 
-def render(document: Document) -> bytes:
+def render(document: InvoiceDocument) -> bytes:
     _register_typeface()
     out = BytesIO()
     pages = BaseDocTemplate(
@@ -89,7 +94,7 @@ def _label(text: str, **fields: Any) -> Paragraph:
     return _text(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
 
 
-def _story(document: Document) -> list[Flowable]:
+def _story(document: InvoiceDocument) -> list[Flowable]:
     return [
         _heading(document),
         Spacer(0, 11 * mm),
@@ -101,7 +106,7 @@ def _story(document: Document) -> list[Flowable]:
     ]
 
 
-def _heading(document: Document) -> Table:
+def _heading(document: InvoiceDocument) -> Table:
     head = document.head
     left = [_text(head.issuer.name, is_strong=True, fontSize=13, leading=17)]
     right = [
@@ -118,11 +123,11 @@ def _heading(document: Document) -> Table:
     return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
 
 
-def _parties(document: Document) -> Table:
+def _parties(document: InvoiceDocument) -> Table:
     head = document.head
     customer = [_label("Billed to"), *_party(head.customer)]
     facts: list[tuple[str, str]] = [("Issued", _day(head.issued_on))]
-    if head.kind is Kind.INVOICE:
+    if head.kind is DocumentKind.INVOICE:
         facts += [("Due", _day(head.due_on)), ("Period (UTC)", _month(head.month))]
     else:
         facts += [("Corrects", head.corrects)]
@@ -144,14 +149,14 @@ def _parties(document: Document) -> Table:
     return Table([[customer, table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
 
 
-def _party(party: Party) -> list[Paragraph]:
+def _party(party: InvoiceParty) -> list[Paragraph]:
     lines = [_text(line) for line in party.address]
     if party.tax_id:
         lines.append(_text(f"Tax number {party.tax_id}", colour=_QUIET))
     return [_text(party.name, is_strong=True, fontSize=10, leading=14), *lines]
 
 
-def _lines(document: Document) -> Table:
+def _lines(document: InvoiceDocument) -> Table:
     titles = ("Description", "Quantity", "Unit price", f"Amount ({document.head.currency})")
     head = [_label(titles[0]), *(_label(title, alignment=TA_RIGHT) for title in titles[1:])]
     rows = [_row(line, document) for line in document.lines]
@@ -173,7 +178,7 @@ def _lines(document: Document) -> Table:
     )
 
 
-def _row(line: Line, document: Document) -> list[Any]:
+def _row(line: InvoiceLine, document: InvoiceDocument) -> list[Any]:
     description = [_text(line.description)]
     if line.used_in != document.head.month:
         description.append(_label(f"Used in {_month(line.used_in)}, recorded later"))
@@ -185,7 +190,7 @@ def _row(line: Line, document: Document) -> list[Any]:
     ]
 
 
-def _quantity(line: Line) -> list[Paragraph]:
+def _quantity(line: InvoiceLine) -> list[Paragraph]:
     if not line.unit:
         return []
     return [
@@ -194,7 +199,7 @@ def _quantity(line: Line) -> list[Paragraph]:
     ]
 
 
-def _price(line: Line) -> list[Paragraph]:
+def _price(line: InvoiceLine) -> list[Paragraph]:
     if not line.unit:
         return []
     basis = "per seat and month" if line.price_for == 1 else f"per {line.price_for:,}"
@@ -204,7 +209,7 @@ def _price(line: Line) -> list[Paragraph]:
     ]
 
 
-def _totals(document: Document) -> Table:
+def _totals(document: InvoiceDocument) -> Table:
     tax, currency = document.head.tax, document.head.currency
     rows: list[tuple[str, int]] = [("Subtotal", document.subtotal_cents)]
     if document.credit_cents:
@@ -238,9 +243,9 @@ def _totals(document: Document) -> Table:
     return Table([["", table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
 
 
-def _closing(document: Document) -> Sequence[Flowable]:
+def _closing(document: InvoiceDocument) -> Sequence[Flowable]:
     head = document.head
-    if head.kind is Kind.CREDIT_NOTE:
+    if head.kind is DocumentKind.CREDIT_NOTE:
         return [_text(f"This amount is credited against invoice {head.corrects}.")]
     if document.total_cents == 0:
         return [_text("Nothing is to be paid.")]
@@ -255,7 +260,7 @@ def _closing(document: Document) -> Sequence[Flowable]:
 class _Footer:
     """Who issues it, and the page's number; the same on each page."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: InvoiceDocument) -> None:
         issuer = document.head.issuer
         parts = (issuer.name, *issuer.address, issuer.tax_id, issuer.email)
         self._issuer = "  ·  ".join(part for part in parts if part)

@@ -10,25 +10,32 @@ import structlog
 from django.db.models import Sum
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
 from tenants.base.money import MICROS_PER_CENT
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import issuer, read_profile
 from tenants.billing.invoices.document import (
-    Document,
-    Head,
-    Inconsistent,
-    Kind,
-    Party,
-    Sums,
-    Tax,
-    Used,
+    DocumentKind,
+    InvoiceDocument,
+    InvoiceHeader,
+    InvoiceMismatch,
+    InvoiceParty,
+    InvoiceTax,
+    LedgerTotals,
+    UsageLine,
     build_document,
     encode_document,
 )
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import SourceKind
 from tenants.models import Invoice, LedgerEntry, LedgerTransaction
 from tenants.security.authorization.actor import Actor
@@ -36,7 +43,7 @@ from tenants.security.authorization.actor import Actor
 logger = structlog.get_logger(__name__)
 
 
-class NotReproducible(Conflict):
+class InvoiceNotReproducible(Conflict):
     """The ledger does not give the document that was issued: a defect of ours, or worse."""
 
     code = "not_reproducible"
@@ -48,7 +55,7 @@ class InvoiceRow:
 
     number: int
     name: str
-    kind: Kind
+    kind: DocumentKind
     month: date
     corrects: int | None
     currency: str
@@ -61,8 +68,8 @@ class InvoiceRow:
 @dataclass(frozen=True, slots=True)
 class InvoiceView:
     number: int
-    kind: Kind
-    document: Document
+    kind: DocumentKind
+    document: InvoiceDocument
     corrected_cents: int  # by credit notes, before tax
 
     @property
@@ -74,15 +81,15 @@ class InvoiceView:
 class ProfileView:
     """What stands on the next invoice."""
 
-    customer: Party
-    tax: Tax
-    issuer: Party
+    customer: InvoiceParty
+    tax: InvoiceTax
+    issuer: InvoiceParty
 
 
 def find_profile(*, actor: Actor) -> ProfileView:
     """Raises Forbidden. Two queries at most."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         customer, tax = read_profile(actor.tenant_id)
     return ProfileView(customer, tax, issuer())
 
@@ -90,42 +97,42 @@ def find_profile(*, actor: Actor) -> ProfileView:
 def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:
     """Newest first, credit notes among them. Raises Forbidden, Invalid. One query."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = Invoice.objects.filter(tenant_id=actor.tenant_id)
-        rows = first_of(found, limit=limit, after=read_cursor(cursor))
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, _row)
+        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, _row)
 
 
 def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
-    """Raises Forbidden, NotFound, and NotReproducible."""
+    """Raises Forbidden, NotFound, and InvoiceNotReproducible."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = Invoice.objects.filter(tenant_id=actor.tenant_id, number=number).first()
         if row is None:
             raise NotFound("There is no such invoice.")
-        used = read_used(actor.tenant_id, row.month) if row.kind == Kind.INVOICE else ()
+        used = read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
         return view_of(row, used)
 
 
-def view_of(row: Invoice, used: Sequence[Used]) -> InvoiceView:
-    """Inside the tenant's scope. Raises NotReproducible."""
+def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
+    """Inside the tenant's scope. Raises InvoiceNotReproducible."""
     try:
-        document = build_document(msgspec.convert(row.head, Head), used, _sums(row))
-    except Inconsistent:
+        document = build_document(msgspec.convert(row.head, InvoiceHeader), used, _sums(row))
+    except InvoiceMismatch:
         document = None
     if document is None or hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
         logger.error("invoice.not_reproducible", tenant_id=str(row.tenant_id), number=row.number)
-        raise NotReproducible(
+        raise InvoiceNotReproducible(
             f"The ledger does not give {row.name} as it was issued. Tell whoever runs this"
             " installation."
         )
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
     corrected = sum(-_sums(note).subtotal_cents for note in notes)
-    return InvoiceView(row.number, Kind(row.kind), document, corrected)
+    return InvoiceView(row.number, DocumentKind(row.kind), document, corrected)
 
 
-def read_used(tenant_id: TenantId, month: date) -> list[Used]:
+def read_used(tenant_id: TenantId, month: date) -> list[UsageLine]:
     """What the ledger has for a month, summed by line, day and price. Inside the tenant's scope.
     One query."""
     booked = LedgerTransaction.objects.filter(
@@ -140,12 +147,12 @@ def read_used(tenant_id: TenantId, month: date) -> list[Used]:
         .annotate(quantity=Sum("quantity"), amount_micros=Sum("amount_micros"))
     )
     return [
-        Used(line, day, int(quantity), price, -int(amount))
+        UsageLine(line, day, int(quantity), price, -int(amount))
         for line, day, price, quantity, amount in sums
     ]
 
 
-def _sums(row: Invoice) -> Sums:
+def _sums(row: Invoice) -> LedgerTotals:
     """As they were booked with it."""
     booked = LedgerTransaction.objects.get(
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
@@ -154,21 +161,21 @@ def _sums(row: Invoice) -> Sums:
     return sums_of(entries.values_list("account", "amount_micros"))
 
 
-def sums_of(entries: Iterable[tuple[str, int]]) -> Sums:
+def sums_of(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
     """Of an invoice's or a credit note's own transaction. Pure."""
     by_account = dict(entries)
-    total = by_account.get(Account.RECEIVABLE, 0) // MICROS_PER_CENT
-    credit = by_account.get(Account.CREDITS, 0) // MICROS_PER_CENT
-    tax = -by_account.get(Account.TAX, 0) // MICROS_PER_CENT
-    return Sums(subtotal_cents=total + credit - tax, credit_cents=credit, tax_cents=tax)
+    total = by_account.get(LedgerAccountCode.RECEIVABLE, 0) // MICROS_PER_CENT
+    credit = by_account.get(LedgerAccountCode.CREDITS, 0) // MICROS_PER_CENT
+    tax = -by_account.get(LedgerAccountCode.TAX, 0) // MICROS_PER_CENT
+    return LedgerTotals(subtotal_cents=total + credit - tax, credit_cents=credit, tax_cents=tax)
 
 
 def _row(row: Invoice) -> InvoiceRow:
-    head = msgspec.convert(row.head, Head)
+    head = msgspec.convert(row.head, InvoiceHeader)
     return InvoiceRow(
         number=row.number,
         name=row.name,
-        kind=Kind(row.kind),
+        kind=DocumentKind(row.kind),
         month=row.month,
         corrects=row.corrects,
         currency=head.currency,

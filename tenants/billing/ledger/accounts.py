@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Account(StrEnum):
+class LedgerAccountCode(StrEnum):
     UNBILLED = "unbilled"  # asset: used and not yet invoiced
     RECEIVABLE = "receivable"  # asset: invoiced
     CREDITS = "credits"  # liability: granted to the tenant and not yet used up

@@ -6,19 +6,19 @@ from typing import Final
 from django.db.models import Sum
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_to_book, utc_day
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.money import MAX_MICROS, MICROS_PER_CENT
-from tenants.base.text_validation import read_reason
-from tenants.billing.ledger.accounts import Account
+from tenants.base.text_validation import parse_reason
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import (
-    Booking,
     Posting,
-    Source,
     SourceKind,
-    book,
+    TransactionDraft,
+    TransactionSource,
     lock_billing,
+    post_transaction,
 )
 from tenants.billing.rating.tokens import open_month
 from tenants.models import LedgerEntry, LedgerTransaction
@@ -31,23 +31,25 @@ _MOVES_CREDITS: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
 def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime) -> None:
     """Whole cents. Raises Forbidden, Invalid, and NotFound for a tenant without a plan."""
     actor.require_platform()
-    reason = read_reason(reason)
+    reason = parse_reason(reason)
     if not 0 < amount_micros <= MAX_MICROS or amount_micros % MICROS_PER_CENT:
-        raise Invalid("amount_micros", "Write whole cents, up to {most} micros.", most=MAX_MICROS)
+        raise InvalidValue(
+            "amount_micros", "Write whole cents, up to {most} micros.", most=MAX_MICROS
+        )
     grant_id = str(uuid7())
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         state, day = lock_billing(actor.tenant_id), utc_day(now)
-        booking = Booking(
-            source=Source(SourceKind.CREDIT, grant_id),
+        booking = TransactionDraft(
+            source=TransactionSource(SourceKind.CREDIT, grant_id),
             day=day,
             month=month_to_book(day, open_month=open_month(state), now=now),
             memo="Credit granted",
             postings=[
-                Posting(Account.PROMOTIONS, amount_micros),
-                Posting(Account.CREDITS, -amount_micros),
+                Posting(LedgerAccountCode.PROMOTIONS, amount_micros),
+                Posting(LedgerAccountCode.CREDITS, -amount_micros),
             ],
         )
-        book(state, booking, now=now)
+        post_transaction(state, booking, now=now)
         record_change(
             actor=actor,
             action="billing.credit_granted",
@@ -63,6 +65,8 @@ def credit_balance(tenant_id: TenantId) -> int:
     # What else is booked, which is nearly all, has no entries of this account: it is not looked at.
     booked = LedgerTransaction.objects.filter(tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS)
     entries = LedgerEntry.objects.filter(
-        tenant_id=tenant_id, account=Account.CREDITS, transaction_id__in=booked.values("id")
+        tenant_id=tenant_id,
+        account=LedgerAccountCode.CREDITS,
+        transaction_id__in=booked.values("id"),
     )
     return -(entries.aggregate(total=Sum("amount_micros"))["total"] or 0)

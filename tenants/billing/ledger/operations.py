@@ -8,7 +8,7 @@ from uuid import UUID
 
 from caret.foundation.ids import TenantId, uuid7
 from tenants.base.errors import NotFound
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.models import BillingState, LedgerAccount, LedgerEntry, LedgerTransaction
 
 
@@ -21,7 +21,7 @@ class SourceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TransactionSource:
     kind: SourceKind
     id: str
 
@@ -30,7 +30,7 @@ class Source:
 class Posting:
     """One entry: see LedgerEntry."""
 
-    account: Account
+    account: LedgerAccountCode
     amount_micros: int
     line: str = ""
     quantity: int = 0
@@ -39,8 +39,8 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
-    source: Source
+class TransactionDraft:
+    source: TransactionSource
     day: date
     month: date
     memo: str
@@ -56,7 +56,9 @@ def lock_billing(tenant_id: TenantId) -> BillingState:
     return state
 
 
-def book(state: BillingState, booking: Booking, *, now: datetime) -> UUID | None:
+def post_transaction(
+    state: BillingState, booking: TransactionDraft, *, now: datetime
+) -> UUID | None:
     """The transaction's id; None: it was booked before. The caller holds the lock. Four queries."""
     transaction_id = uuid7()
     known = LedgerTransaction.objects.filter(
@@ -97,7 +99,7 @@ def book(state: BillingState, booking: Booking, *, now: datetime) -> UUID | None
     return transaction_id
 
 
-def _open_accounts(state: BillingState, booking: Booking) -> None:
+def _open_accounts(state: BillingState, booking: TransactionDraft) -> None:
     codes = sorted({posting.account.value for posting in booking.postings})
     LedgerAccount.objects.bulk_create(
         [

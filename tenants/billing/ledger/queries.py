@@ -8,26 +8,33 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import begins_at
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import SourceKind
 from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.security.authorization.actor import Actor
 
 # What books on an account: of the others nothing is looked at where one account is asked for.
 _KINDS: Final = {
-    Account.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
-    Account.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
-    Account.CREDITS: (SourceKind.CREDIT, SourceKind.INVOICE),
-    Account.TAX: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
-    Account.SEATS: (SourceKind.SEATS,),
-    Account.TOKENS: (SourceKind.USAGE,),
-    Account.CORRECTIONS: (SourceKind.CREDIT_NOTE,),
-    Account.ROUNDING: (SourceKind.INVOICE,),
-    Account.PROMOTIONS: (SourceKind.CREDIT,),
+    LedgerAccountCode.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
+    LedgerAccountCode.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
+    LedgerAccountCode.CREDITS: (SourceKind.CREDIT, SourceKind.INVOICE),
+    LedgerAccountCode.TAX: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
+    LedgerAccountCode.SEATS: (SourceKind.SEATS,),
+    LedgerAccountCode.TOKENS: (SourceKind.USAGE,),
+    LedgerAccountCode.CORRECTIONS: (SourceKind.CREDIT_NOTE,),
+    LedgerAccountCode.ROUNDING: (SourceKind.INVOICE,),
+    LedgerAccountCode.PROMOTIONS: (SourceKind.CREDIT,),
 }
 # Nothing is booked before the day that it is of, but for clocks that differ.
 _AHEAD: Final = timedelta(days=1)
@@ -38,13 +45,13 @@ class LedgerFilter:
     """None: all."""
 
     month: date | None = None  # that in which it is billed, by its first day
-    account: Account | None = None  # one of whose entries is on it
+    account: LedgerAccountCode | None = None  # one of whose entries is on it
     first: date | None = None  # days of what was used, both included
     last: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class EntryView:
+class LedgerEntryView:
     account: str
     amount_micros: int  # above 0: debit
     line: str
@@ -62,7 +69,7 @@ class TransactionView:
     month: date
     memo: str
     created_at: datetime
-    entries: tuple[EntryView, ...]
+    entries: tuple[LedgerEntryView, ...]
 
 
 def page_of_ledger(
@@ -70,17 +77,17 @@ def page_of_ledger(
 ) -> Page[TransactionView]:
     """Newest first. Raises Forbidden, Invalid. Two queries."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = _found(actor, asked)
-        rows = first_of(found, limit=limit, after=read_cursor(cursor))
-        page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-        entries: defaultdict[UUID, list[EntryView]] = defaultdict(list)
+        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+        entries: defaultdict[UUID, list[LedgerEntryView]] = defaultdict(list)
         of_page = LedgerEntry.objects.filter(
             tenant_id=actor.tenant_id, transaction_id__in=[row.id for row in page.rows]
         )
         for entry in of_page.order_by("transaction_id", "position"):
             entries[entry.transaction_id].append(_entry(entry))
-    return mapped(page, lambda row: _transaction(row, tuple(entries[row.id])))
+    return map_page(page, lambda row: _transaction(row, tuple(entries[row.id])))
 
 
 def _found(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
@@ -101,7 +108,7 @@ def _found(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
     return found
 
 
-def _transaction(row: LedgerTransaction, entries: tuple[EntryView, ...]) -> TransactionView:
+def _transaction(row: LedgerTransaction, entries: tuple[LedgerEntryView, ...]) -> TransactionView:
     return TransactionView(
         id=row.id,
         source_kind=row.source_kind,
@@ -115,8 +122,8 @@ def _transaction(row: LedgerTransaction, entries: tuple[EntryView, ...]) -> Tran
     )
 
 
-def _entry(entry: LedgerEntry) -> EntryView:
-    return EntryView(
+def _entry(entry: LedgerEntry) -> LedgerEntryView:
+    return LedgerEntryView(
         account=entry.account,
         amount_micros=entry.amount_micros,
         line=entry.line,

@@ -11,13 +11,13 @@ from django.db import IntegrityError, transaction
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
-from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import Currency
-from tenants.base.text_validation import require_storable
-from tenants.base.time_bounds import require_day
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.base.text_validation import validate_text
+from tenants.base.time_bounds import validate_date
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.members.queries import list_tenants
 from tenants.models import BillingState, Plan, PriceVersion, Subscription, Tenant
 from tenants.security.audit.operations import record_change
@@ -39,8 +39,8 @@ class NewPrice:
 def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> None:
     """Without a price yet. Raises Invalid, Conflict."""
     if _SLUG.fullmatch(slug) is None:
-        raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
-    require_storable("name", name)
+        raise InvalidValue("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+    validate_text("name", name)
     try:
         with transaction.atomic():
             Plan.objects.create(slug=slug, name=name.strip(), currency=currency, created_at=now)
@@ -56,7 +56,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
         found = _plan(plan)
         has_price = PriceVersion.objects.filter(plan_id=found.id).exists()
         if has_price and new.effective_on < utc_day(now) + _EARLIEST:
-            raise Invalid("effective_on", "A new price begins tomorrow (UTC) or later.")
+            raise InvalidValue("effective_on", "A new price begins tomorrow (UTC) or later.")
         try:
             with transaction.atomic():
                 PriceVersion.objects.create(
@@ -73,9 +73,9 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
 
 
 def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         if Subscription.objects.filter(tenant_id=tenant_id, plan_id=plan.id).exists():
-            tenant_changed(tenant_id=tenant_id)
+            mark_snapshot_stale(tenant_id=tenant_id)
 
 
 def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = "") -> None:
@@ -83,11 +83,11 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
     was used since then is rated. A change of plan begins tomorrow or later. Raises Forbidden,
     Invalid, NotFound, Conflict."""
     actor.require_operator()
-    require_day("starts_on", starts_on)
+    validate_date("starts_on", starts_on)
     found = _plan(plan)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two first subscriptions one is first.
-        tenant_changed(tenant_id=actor.tenant_id)
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         _require_known_day(actor.tenant_id, starts_on)
         _open_billing(actor, found.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
         try:
@@ -112,7 +112,7 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
     Invalid."""
     first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
-        raise Invalid(
+        raise InvalidValue(
             "starts_on", "The tenant was made later: from {first} on.", first=first.isoformat()
         )
 
@@ -128,11 +128,11 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
             currency=currency,
         )
     elif is_late:
-        raise Invalid("starts_on", "Another plan begins tomorrow (UTC) or later.")
+        raise InvalidValue("starts_on", "Another plan begins tomorrow (UTC) or later.")
 
 
 def _plan(slug: str) -> Plan:
-    require_storable("plan", slug)
+    validate_text("plan", slug)
     found = Plan.objects.filter(slug=slug).order_by("slug").first()
     if found is None:
         raise NotFound("There is no plan {slug}.", slug=slug)
@@ -140,14 +140,14 @@ def _plan(slug: str) -> Plan:
 
 
 def _check_price(new: NewPrice) -> None:
-    require_day("effective_on", new.effective_on)
+    validate_date("effective_on", new.effective_on)
     if not 0 <= new.seat_month_micros <= MAX_PRICE_MICROS:
-        raise Invalid("seat_month_micros", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS)
+        raise InvalidValue("seat_month_micros", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS)
     if missing := sorted(set(Tier) - set(new.tiers)):
-        raise Invalid("tiers", "A price for {tier} is missing.", tier=missing[0].value)
+        raise InvalidValue("tiers", "A price for {tier} is missing.", tier=missing[0].value)
     for tier, prices in new.tiers.items():
         for kind in prices.__struct_fields__:
             if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
-                raise Invalid(
+                raise InvalidValue(
                     f"tiers.{tier.value}.{kind}", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS
                 )

@@ -14,33 +14,33 @@ _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PlanPrice:
     effective_on: date
     seat_month_micros: int
     tiers: dict[Tier, TierPrices]
 
 
 @dataclass(frozen=True, slots=True)
-class PlanPrices:
+class SubscriptionPrices:
     """What a tenant has from a day on."""
 
     starts_on: date
     plan_name: str
-    prices: tuple[Price, ...]  # by effective_on
+    prices: tuple[PlanPrice, ...]  # by effective_on
 
 
 @dataclass(frozen=True, slots=True)
 class PriceBook:
-    plans: Sequence[PlanPrices]  # by starts_on
+    plans: Sequence[SubscriptionPrices]  # by starts_on
 
-    def on(self, day: date) -> Price | None:
+    def on(self, day: date) -> PlanPrice | None:
         """None: the tenant had no plan, or the plan no price, that day."""
         plan = _latest([plan for plan in self.plans if plan.starts_on <= day])
         if plan is None:
             return None
         return _latest([price for price in plan.prices if price.effective_on <= day])
 
-    def plan_on(self, day: date) -> PlanPrices | None:
+    def plan_on(self, day: date) -> SubscriptionPrices | None:
         return _latest([plan for plan in self.plans if plan.starts_on <= day])
 
     def changes_after(self, day: date) -> date | None:

@@ -12,7 +12,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
 from tenants.base.money import Currency
-from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
+from tenants.billing.plans.price_book import PlanPrice, PriceBook, SubscriptionPrices
 from tenants.models import BillingState, Plan, PriceVersion, Subscription
 
 
@@ -21,7 +21,7 @@ class PlanView:
     slug: str
     name: str
     currency: Currency
-    prices: tuple[Price, ...]  # by effective_on
+    prices: tuple[PlanPrice, ...]  # by effective_on
 
 
 def list_plans() -> list[PlanView]:
@@ -39,7 +39,7 @@ def read_price_book(tenant_id: TenantId) -> PriceBook:
     rows = list(found.order_by("starts_on"))
     prices = _prices(row.plan_id for row in rows)
     return PriceBook(
-        [PlanPrices(row.starts_on, row.plan.name, prices[row.plan_id]) for row in rows]
+        [SubscriptionPrices(row.starts_on, row.plan.name, prices[row.plan_id]) for row in rows]
     )
 
 
@@ -50,16 +50,16 @@ def find_currency(tenant_id: TenantId) -> Currency | None:
     return None if code is None else Currency(code)
 
 
-def _prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[Price, ...]]:
-    found: defaultdict[UUID, list[Price]] = defaultdict(list)
+def _prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[PlanPrice, ...]]:
+    found: defaultdict[UUID, list[PlanPrice]] = defaultdict(list)
     rows = PriceVersion.objects.filter(plan_id__in=set(plan_ids)).order_by("effective_on")
     for row in rows:
         found[row.plan_id].append(_price(row.effective_on, row.seat_month_micros, row.tiers))
     return defaultdict(tuple, {plan_id: tuple(prices) for plan_id, prices in found.items()})
 
 
-def _price(effective_on: date, seat_month_micros: int, tiers: object) -> Price:
-    return Price(
+def _price(effective_on: date, seat_month_micros: int, tiers: object) -> PlanPrice:
+    return PlanPrice(
         effective_on=effective_on,
         seat_month_micros=seat_month_micros,
         tiers=msgspec.convert(tiers, dict[Tier, TierPrices]),

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import connection
 
 
-def earlier_of(now: datetime) -> datetime:
+def safe_billing_time(now: datetime) -> datetime:
     """`now` of this process, or the database's. One query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")

@@ -7,22 +7,22 @@ from typing import Final
 from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, utc_day
 from tenants.base.errors import NotFound
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import (
-    Booking,
     Posting,
-    Source,
     SourceKind,
-    book,
+    TransactionDraft,
+    TransactionSource,
     lock_billing,
+    post_transaction,
 )
-from tenants.billing.plans.price_book import Price
+from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
-from tenants.billing.pricing import cost_of_seats
-from tenants.billing.rating.clock import earlier_of
+from tenants.billing.pricing import price_seats
+from tenants.billing.rating.clock import safe_billing_time
 from tenants.billing.rating.tokens import open_month
 from tenants.models import BillingState, Membership, Subscription
 
@@ -30,10 +30,10 @@ LINE: Final = "seats"
 MAX_DAYS: Final = 62  # in one transaction
 
 
-def book_seats(tenant_id: TenantId, *, now: datetime) -> int:
+def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
     """The days that are over and not booked, MAX_DAYS at most; their number. Raises NotFound for a
     tenant without a plan."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
         days = _days_due(state, now)
         if not days:
@@ -48,11 +48,11 @@ def book_seats(tenant_id: TenantId, *, now: datetime) -> int:
     return len(days)
 
 
-def settle_seats(tenant_id: TenantId, *, now: datetime) -> None:
+def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
     """Books what book_seats would in a while, before a membership forgets its past: who comes back
     is a member by the same row, from now on. Inside the tenant's scope."""
     with suppress(NotFound):  # without a plan nothing is booked
-        while book_seats(tenant_id, now=earlier_of(now)) == MAX_DAYS:
+        while post_seat_charges(tenant_id, now=safe_billing_time(now)) == MAX_DAYS:
             pass
 
 
@@ -66,25 +66,25 @@ def _days_due(state: BillingState, now: datetime) -> list[date]:
     return [first + timedelta(days=number) for number in range(num_days)]
 
 
-def _book_day(state: BillingState, day: date, price: Price, now: datetime) -> None:
+def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -> None:
     # Who was provisioned as inactive has a membership that ended as it began, and was no member.
     num_seats = Membership.objects.filter(
         Q(ended_at__isnull=True) | Q(ended_at__gte=begins_at(day), ended_at__gt=F("created_at")),
         tenant_id=state.tenant_id,
         created_at__lt=begins_at(day + ONE_DAY),
     ).count()
-    micros = cost_of_seats(num_seats, day=day, month_micros=price.seat_month_micros)
+    micros = price_seats(num_seats, day=day, month_micros=price.seat_month_micros)
     if not num_seats:
         return
-    booking = Booking(
-        source=Source(SourceKind.SEATS, day.isoformat()),
+    booking = TransactionDraft(
+        source=TransactionSource(SourceKind.SEATS, day.isoformat()),
         day=day,
         month=month_to_book(day, open_month=open_month(state), now=now),
         memo=f"Seats of {day.isoformat()}",
         postings=[
-            Posting(Account.UNBILLED, micros),
+            Posting(LedgerAccountCode.UNBILLED, micros),
             Posting(
-                Account.SEATS,
+                LedgerAccountCode.SEATS,
                 -micros,
                 line=LINE,
                 quantity=num_seats,
@@ -93,4 +93,4 @@ def _book_day(state: BillingState, day: date, price: Price, now: datetime) -> No
             ),
         ],
     )
-    book(state, booking, now=now)
+    post_transaction(state, booking, now=now)

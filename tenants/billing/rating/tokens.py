@@ -15,45 +15,45 @@ from django.db.models import F, Sum
 from django.db.models.functions import Coalesce, Least, TruncDate
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import Tokens, cost_micros
-from caret.contracts.usage import Finish
+from caret.contracts.pricing import TokenCounts, cost_micros
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, month_to_book, next_month, utc_day
-from tenants.billing.budgets.alerts import raise_alerts
-from tenants.billing.budgets.month_spend import Spent, add_spent
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.budgets.alerts import create_alerts
+from tenants.billing.budgets.month_spend import SpendEntry, add_spend
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import (
-    Booking,
     Posting,
-    Source,
     SourceKind,
-    book,
+    TransactionDraft,
+    TransactionSource,
     lock_billing,
+    post_transaction,
 )
-from tenants.billing.plans.price_book import Price
+from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
-from tenants.billing.pricing import LINES, TokenLine, cost_of_more, quantity, unit_price
-from tenants.billing.stripe.meter_events import report_booked
+from tenants.billing.pricing import LINES, TokenLine, price_additional_tokens, quantity, unit_price
+from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, Subscription, UsageRecord
-from tenants.usage.ingestion.batch_numbers import last_batch
+from tenants.usage.ingestion.batch_numbers import latest_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; some 64 entries each
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatingResult:
     num_batches: int
     has_more: bool
-    spent: tuple[Spent, ...] = ()
+    spent: tuple[SpendEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Used:
+class _TokenUsage:
     day: date
     user_id: UserId | None
     tier: Tier
-    tokens: Tokens
+    tokens: TokenCounts
 
 
 def rate_tokens(
@@ -62,24 +62,24 @@ def rate_tokens(
     now: datetime,
     until: int | None = None,
     max_batches: int = MAX_BATCHES,
-) -> Rated:
+) -> RatingResult:
     """The next batches, none after `until`; None: up to the newest. Raises NotFound for a tenant
     without a plan."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        newest = last_batch(tenant_id)
+        newest = latest_batch(tenant_id)
         newest = newest if until is None else min(newest, until)
         upto = min(newest, state.rated_batch + max_batches)
         num_batches = upto - state.rated_batch
         if num_batches <= 0:
-            return Rated(0, has_more=False)
+            return RatingResult(0, has_more=False)
         spent = _rate(state, upto, now)
-        add_spent(tenant_id, spent)
+        add_spend(tenant_id, spent)
         price = read_price_book(tenant_id).on(utc_day(now))
-        raise_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
+        create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
-    return Rated(num_batches, upto < newest, spent)
+    return RatingResult(num_batches, upto < newest, spent)
 
 
 def open_month(state: BillingState) -> date:
@@ -90,24 +90,26 @@ def open_month(state: BillingState) -> date:
     return first.values_list("starts_on", flat=True)[0].replace(day=1)
 
 
-def _rate(state: BillingState, upto: int, now: datetime) -> tuple[Spent, ...]:
+def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ...]:
     used = _read_usage(state, upto)
     prices = read_price_book(TenantId(str(state.tenant_id)))
-    days: defaultdict[date, list[_Used]] = defaultdict(list)
+    days: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
     for each in used:
         days[each.day].append(each)
-    spent: list[Spent] = []
+    spent: list[SpendEntry] = []
     for day, of_day in sorted(days.items()):
         price = prices.on(day)
         if price is None:
             continue  # used before the tenant had a plan
-        source = Source(SourceKind.USAGE, f"{state.rated_batch + 1}-{upto}:{day.isoformat()}")
-        _book_day(state, source, day, _Priced(price, _sum(of_day)), now)
+        source = TransactionSource(
+            SourceKind.USAGE, f"{state.rated_batch + 1}-{upto}:{day.isoformat()}"
+        )
+        _book_day(state, source, day, _PricedUsage(price, _sum(of_day)), now)
         spent.extend(_spent(of_day, price))
     return tuple(spent)
 
 
-def _read_usage(state: BillingState, upto: int) -> list[_Used]:
+def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
     """Sums, by day, tier and user. One query."""
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
@@ -115,9 +117,9 @@ def _read_usage(state: BillingState, upto: int) -> list[_Used]:
             tenant_id=state.tenant_id,
             batch__gt=state.rated_batch,
             batch__lte=upto,
-            generated_tokens__gt=0,  # as billed_tokens says
+            generated_tokens__gt=0,  # as billable_tokens says
         )
-        .exclude(finish=Finish.ERROR)
+        .exclude(finish=FinishReason.ERROR)
         .values("tier", "user_id", day=TruncDate("occurred_at"))
         .annotate(
             prompt=Sum("prompt_tokens"), cached=Sum(cached), generated=Sum("generated_tokens")
@@ -127,18 +129,18 @@ def _read_usage(state: BillingState, upto: int) -> list[_Used]:
     return [_used(row) for row in rows]
 
 
-def _used(row: Mapping[str, Any]) -> _Used:
-    return _Used(
+def _used(row: Mapping[str, Any]) -> _TokenUsage:
+    return _TokenUsage(
         day=row["day"],
         user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
         tier=Tier(row["tier"]),
-        tokens=Tokens(row["prompt"] - row["cached"], row["cached"], row["generated"]),
+        tokens=TokenCounts(row["prompt"] - row["cached"], row["cached"], row["generated"]),
     )
 
 
-def _sum(used: list[_Used]) -> dict[Tier, Tokens]:
+def _sum(used: list[_TokenUsage]) -> dict[Tier, TokenCounts]:
     return {
-        tier: Tokens(
+        tier: TokenCounts(
             prompt=sum(each.tokens.prompt for each in used if each.tier is tier),
             cached_prompt=sum(each.tokens.cached_prompt for each in used if each.tier is tier),
             generated=sum(each.tokens.generated for each in used if each.tier is tier),
@@ -148,13 +150,13 @@ def _sum(used: list[_Used]) -> dict[Tier, Tokens]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Priced:
-    price: Price
-    tokens: dict[Tier, Tokens]
+class _PricedUsage:
+    price: PlanPrice
+    tokens: dict[Tier, TokenCounts]
 
 
 def _book_day(
-    state: BillingState, source: Source, day: date, priced: _Priced, now: datetime
+    state: BillingState, source: TransactionSource, day: date, priced: _PricedUsage, now: datetime
 ) -> None:
     revenue = [
         _posting(state, day, line, priced)
@@ -162,25 +164,25 @@ def _book_day(
         if quantity(line, priced.tokens)
     ]
     total = -sum(posting.amount_micros for posting in revenue)
-    booking = Booking(
+    booking = TransactionDraft(
         source=source,
         day=day,
         month=month_to_book(day, open_month=open_month(state), now=now),
         memo=f"Tokens of {day.isoformat()}",
-        postings=[Posting(Account.UNBILLED, total), *revenue],
+        postings=[Posting(LedgerAccountCode.UNBILLED, total), *revenue],
     )
-    transaction_id = book(state, booking, now=now)
+    transaction_id = post_transaction(state, booking, now=now)
     if transaction_id is not None:
-        report_booked(TenantId(str(state.tenant_id)), transaction_id, now=now)
+        enqueue_meter_events(TenantId(str(state.tenant_id)), transaction_id, now=now)
 
 
-def _posting(state: BillingState, day: date, line: TokenLine, priced: _Priced) -> Posting:
+def _posting(state: BillingState, day: date, line: TokenLine, priced: _PricedUsage) -> Posting:
     num_tokens = quantity(line, priced.tokens)
     price = unit_price(line, priced.price.tiers)
     before = _running(state, day, line)
     return Posting(
-        account=Account.TOKENS,
-        amount_micros=-cost_of_more(num_tokens, after=before, price=price),
+        account=LedgerAccountCode.TOKENS,
+        amount_micros=-price_additional_tokens(num_tokens, after=before, price=price),
         line=line.code,
         quantity=num_tokens,
         running=before + num_tokens,
@@ -193,8 +195,8 @@ def _running(state: BillingState, day: date, line: TokenLine) -> int:
     return found.order_by("-running").values_list("running", flat=True).first() or 0
 
 
-def _spent(used: list[_Used], price: Price) -> list[Spent]:
+def _spent(used: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
     return [
-        Spent(each.day, each.user_id, cost_micros(price.tiers[each.tier], each.tokens))
+        SpendEntry(each.day, each.user_id, cost_micros(price.tiers[each.tier], each.tokens))
         for each in used
     ]

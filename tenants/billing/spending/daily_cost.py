@@ -12,7 +12,7 @@ from typing import Final
 from django.db import connection
 
 from caret.foundation.ids import TenantId
-from tenants.billing.pricing import LINES, cost_of_seats, cost_of_tokens
+from tenants.billing.pricing import LINES, price_seats, price_tokens
 from tenants.billing.rating.seats import LINE as SEATS
 
 _LAST_ENTRIES: Final = """
@@ -50,5 +50,5 @@ def read_days(tenant_id: TenantId, *, first: date, last: date) -> list[DayLine]:
 
 def _cost(day: date, line: str, quantity: int, price_micros: int) -> int:
     if line == SEATS:
-        return cost_of_seats(quantity, day=day, month_micros=price_micros)
-    return cost_of_tokens(quantity, price_micros)
+        return price_seats(quantity, day=day, month_micros=price_micros)
+    return price_tokens(quantity, price_micros)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.credits import credit_balance
-from tenants.billing.plans.price_book import Price, PriceBook
+from tenants.billing.plans.price_book import PlanPrice, PriceBook
 from tenants.billing.plans.queries import find_currency, read_price_book
 from tenants.billing.spending.daily_cost import DayLine, read_days
 from tenants.models import Membership
@@ -18,14 +18,14 @@ from tenants.security.authorization.actor import Actor
 @dataclass(frozen=True, slots=True)
 class PlanInForce:
     name: str
-    price: Price | None  # None: the plan has none yet
+    price: PlanPrice | None  # None: the plan has none yet
     changes_on: date | None  # when the next known plan or price begins; None: none is known
     next_name: str  # of the plan that is in force then; "": as changes_on
-    next_price: Price | None
+    next_price: PlanPrice | None
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SpendingOverview:
     """What a tenant pays for, as it stands now."""
 
     currency: Currency
@@ -40,17 +40,19 @@ class Account:
         return month_of(self.today)
 
 
-def read_account(*, actor: Actor, first: date | None, now: datetime) -> Account | None:
+def read_spending_overview(
+    *, actor: Actor, first: date | None, now: datetime
+) -> SpendingOverview | None:
     """None: the tenant has no plan. `first`: the first day of `days`, at the latest the month's.
     Raises Forbidden. Six queries."""
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
     begin = month_of(today) if first is None else min(first, month_of(today))
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         currency = find_currency(actor.tenant_id)
         if currency is None:
             return None
-        return Account(
+        return SpendingOverview(
             currency=currency,
             today=today,
             plan=plan_in_force(read_price_book(actor.tenant_id), today),
@@ -60,10 +62,10 @@ def read_account(*, actor: Actor, first: date | None, now: datetime) -> Account 
         )
 
 
-def currency_of(*, actor: Actor) -> Currency | None:
+def read_currency(*, actor: Actor) -> Currency | None:
     """None: the tenant has no plan. Raises Forbidden. One query."""
     actor.require(Permission.READ_BILLING)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return find_currency(actor.tenant_id)
 
 

@@ -10,7 +10,13 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, StripeFailed, Unreached
+from tenants.billing.stripe.port import (
+    MeterEvent,
+    StripeFailed,
+    StripeOutcomeUnknown,
+    StripeRejected,
+    StripeUnreachable,
+)
 
 _TIMEOUT_S: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
@@ -98,7 +104,7 @@ class HttpStripe:
             if not page.has_more or not page.data:
                 return found
             query["starting_after"] = page.data[-1].id
-        raise Rejected("It lists meters without an end.")
+        raise StripeRejected("It lists meters without an end.")
 
     def _total(self, meter: _Meter, span: Mapping[str, str]) -> int:
         query = {**span, "limit": "100"}
@@ -109,7 +115,7 @@ class HttpStripe:
             if not page.has_more or not page.data:
                 return round(total)
             query["starting_after"] = page.data[-1].id
-        raise Rejected("It lists summaries without an end.")
+        raise StripeRejected("It lists summaries without an end.")
 
     def _get(self, path: str, query: Mapping[str, str]) -> bytes:
         return self._call("GET", f"{path}?{urlencode(query)}", None)
@@ -133,7 +139,7 @@ class HttpStripe:
             data = answer.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
             # It was under way: what became of it is not known.
-            raise Doubtful(f"It did not answer ({type(error).__name__}).") from error
+            raise StripeOutcomeUnknown(f"It did not answer ({type(error).__name__}).") from error
         finally:
             connection.close()
         if 200 <= answer.status < 300:
@@ -147,7 +153,7 @@ class HttpStripe:
         try:
             connection.connect()
         except (OSError, socket.gaierror) as error:
-            raise Unreached(f"It cannot be reached ({type(error).__name__}).") from error
+            raise StripeUnreachable(f"It cannot be reached ({type(error).__name__}).") from error
         return connection
 
 
@@ -165,12 +171,12 @@ def _failure(status: int, data: bytes) -> StripeFailed:
         return _Duplicate("It has it already.")
     said = f"It answered {status}{f' ({error.code})' if error.code else ''}."
     if status in (409, 429):
-        return Unreached(said)
-    return Doubtful(said) if status >= 500 else Rejected(said)
+        return StripeUnreachable(said)
+    return StripeOutcomeUnknown(said) if status >= 500 else StripeRejected(said)
 
 
 def _read(data: bytes, kind: type[_Answer]) -> _Answer:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
-        raise Doubtful("Its answer is not understood.") from error
+        raise StripeOutcomeUnknown("Its answer is not understood.") from error

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from caret.foundation.ids import TenantId
 from tenants.base.billing_periods import begins_at
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent
 
 _NOON: Final = timedelta(hours=12)
@@ -20,17 +20,17 @@ def event_name(line: str) -> str:
     return f"caret_{line.replace('.', '_')}_tokens"
 
 
-def told_time(day: date, now: datetime) -> datetime:
+def meter_event_time(day: date, now: datetime) -> datetime:
     """As Stripe takes it: the day's noon, or as near to it as it is neither too old nor to come."""
     return min(max(begins_at(day) + _NOON, now - MAX_AGE), now)
 
 
-def report_booked(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:
+def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:
     """Inside the tenant's scope, in the transaction of the booking. One query for a tenant that is
     no customer there."""
     if StripeCustomer.objects.filter(tenant_id=tenant_id).exists():
         booked = LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id=transaction_id)
-        add_events(tenant_id, booked.filter(account=Account.TOKENS), now=now)
+        add_events(tenant_id, booked.filter(account=LedgerAccountCode.TOKENS), now=now)
 
 
 def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: datetime) -> None:
@@ -41,7 +41,7 @@ def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: date
                 identifier=f"{entry.transaction_id}:{entry.line}",
                 event_name=event_name(entry.line),
                 quantity=entry.quantity,
-                occurred_at=told_time(entry.day, now),
+                occurred_at=meter_event_time(entry.day, now),
                 next_at=now,
             )
             for entry in entries

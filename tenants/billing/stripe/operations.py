@@ -12,13 +12,19 @@ from typing import Final
 import structlog
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.errors import NotFound
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import lock_billing
 from tenants.billing.stripe.meter_events import MAX_AGE, add_events
-from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Stripe, StripeFailed
+from tenants.billing.stripe.port import (
+    MeterEvent,
+    Stripe,
+    StripeFailed,
+    StripeOutcomeUnknown,
+    StripeRejected,
+)
 from tenants.identity.members.queries import list_tenants
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
 
@@ -45,7 +51,7 @@ def report_all(stripe: Stripe, *, now: datetime) -> None:
 def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> str:
     """Its id there. What was booked in the last 30 days is reported from then on. Raises
     StripeFailed, and NotFound for a tenant without a plan."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         lock_billing(tenant_id)
         held = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         name = Tenant.objects.values_list("name", flat=True).get(id=tenant_id)
@@ -54,12 +60,12 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
     # No lock is held during the call: two of these get one answer for one key.
     key = f"caret-customer-{tenant_id}"
     customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         lock_billing(tenant_id)  # no booking in between: each is reported here or by itself
         row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
         StripeCustomer.objects.bulk_create([row], ignore_conflicts=True)
         recent = LedgerEntry.objects.filter(
-            tenant_id=tenant_id, account=Account.TOKENS, day__gte=utc_day(now - MAX_AGE)
+            tenant_id=tenant_id, account=LedgerAccountCode.TOKENS, day__gte=utc_day(now - MAX_AGE)
         )
         add_events(tenant_id, recent.iterator(), now=now)
     return customer_id
@@ -67,7 +73,7 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
 
 def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
     """The number of those that have arrived."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
             return 0
@@ -75,35 +81,35 @@ def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
     return sum(_send(stripe, customer, claim, now) for claim in due)
 
 
-def wait_after(attempts: int) -> timedelta:
+def backoff_after(attempts: int) -> timedelta:
     """Pure."""
     return min(timedelta(seconds=30) * (1 << min(attempts, 10)), _MAX_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class _MeterEventClaim:
     event: StripeEvent
     doubtful_since: datetime | None  # before this attempt
 
 
-def _claim(tenant_id: TenantId, now: datetime) -> list[_Claim]:
+def _claim(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     """They are not due again until this attempt has long failed: no second worker sends them."""
     due = list(
         StripeEvent.objects.select_for_update(skip_locked=True)
         .filter(tenant_id=tenant_id, next_at__lte=now)
         .order_by("next_at", "identifier")[:MAX_AT_ONCE]
     )
-    claims = [_Claim(event, event.doubtful_since) for event in due]
+    claims = [_MeterEventClaim(event, event.doubtful_since) for event in due]
     for event in due:
         event.attempts += 1
-        event.next_at = now + wait_after(event.attempts)
+        event.next_at = now + backoff_after(event.attempts)
         # Who is killed from here on has perhaps sent it.
         event.doubtful_since = event.doubtful_since or now
         event.save(update_fields=["attempts", "next_at", "doubtful_since"])
     return claims
 
 
-def _send(stripe: Stripe, customer: StripeCustomer, claim: _Claim, now: datetime) -> bool:
+def _send(stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now: datetime) -> bool:
     event = claim.event
     if _is_forgotten(claim, now):
         _settle(event, next_at=None, last_error="Whether it has arrived is not known: reconcile.")
@@ -126,22 +132,22 @@ def _send(stripe: Stripe, customer: StripeCustomer, claim: _Claim, now: datetime
     return True
 
 
-def _failed(claim: _Claim, error: StripeFailed) -> None:
+def _failed(claim: _MeterEventClaim, error: StripeFailed) -> None:
     fields: dict[str, object] = {"last_error": str(error)[:200]}
-    if not isinstance(error, Doubtful):
+    if not isinstance(error, StripeOutcomeUnknown):
         fields["doubtful_since"] = claim.doubtful_since
-    if isinstance(error, Rejected):
+    if isinstance(error, StripeRejected):
         fields["next_at"] = None
     _settle(claim.event, **fields)
 
 
-def _is_forgotten(claim: _Claim, now: datetime) -> bool:
+def _is_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
     """Stripe may not know the identifier any more, of an event that may have arrived."""
     return claim.doubtful_since is not None and now - claim.doubtful_since > _KNOWN_FOR
 
 
 def _settle(event: StripeEvent, **fields: object) -> None:
-    with tenant(TenantId(str(event.tenant_id))):
+    with tenant_scope(TenantId(str(event.tenant_id))):
         StripeEvent.objects.filter(tenant_id=event.tenant_id, identifier=event.identifier).update(
             **fields
         )

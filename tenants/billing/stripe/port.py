@@ -19,15 +19,15 @@ class StripeFailed(Exception):
     """The text says why, and holds no secret."""
 
 
-class Unreached(StripeFailed):
+class StripeUnreachable(StripeFailed):
     """It certainly did not take it: to be tried again."""
 
 
-class Doubtful(StripeFailed):
+class StripeOutcomeUnknown(StripeFailed):
     """It may have taken it: to be tried again under the same identifier while that is known."""
 
 
-class Rejected(StripeFailed):
+class StripeRejected(StripeFailed):
     """It never will take it as it is."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import begins_at, next_month
 from tenants.billing.pricing import LINES
 from tenants.billing.stripe.meter_events import event_name
@@ -34,7 +34,7 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Compa
     """By the times that Stripe was told, half-open UTC. Empty for a tenant that is no customer
     there. Raises StripeFailed."""
     since, until = begins_at(month), begins_at(next_month(month))
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
             return []

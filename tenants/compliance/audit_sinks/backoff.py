@@ -12,13 +12,13 @@ _SLOW_EACH: Final = timedelta(milliseconds=50)  # a message
 _REST: Final = 3  # so a slow sink has a worker for a quarter of the time at most
 
 
-def wait_after(num_failures: int) -> timedelta:
+def backoff_after(num_failures: int) -> timedelta:
     """5 s after the first failure, twice as long after each further one, an hour at most."""
     doublings = min(num_failures - 1, 20)
     return min(_FIRST_WAIT * (1 << doublings), MAX_WAIT)
 
 
-def rest_after(took: timedelta, num_delivered: int) -> timedelta | None:
+def slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | None:
     """What a sink that takes its time has to wait, for the sake of the others; None: nothing. One
     that has got much in that time is not slow."""
     is_slow = took > _SLOW + num_delivered * _SLOW_EACH

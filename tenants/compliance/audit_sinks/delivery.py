@@ -20,7 +20,7 @@ SILENT: Final = gettext_noop("It did not answer in time.")
 ANSWERED: Final = gettext_noop("It answered with the status %(status)s.")
 
 
-class NotDelivered(Exception):
+class SinkDeliveryError(Exception):
     """The text is for the tenant's people: our own words, nothing that the sink has said."""
 
 

@@ -19,13 +19,13 @@ from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
-from tenants.compliance.audit_sinks.backoff import is_due, rest_after, wait_after
-from tenants.compliance.audit_sinks.delivery import BROKEN, Destination, NotDelivered
-from tenants.compliance.audit_sinks.messages import Message, message_of
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
+from tenants.compliance.audit_sinks.backoff import backoff_after, is_due, slow_sink_pause
+from tenants.compliance.audit_sinks.delivery import BROKEN, Destination, SinkDeliveryError
+from tenants.compliance.audit_sinks.messages import SinkMessage, message_of
 from tenants.compliance.audit_sinks.operations import NOT_OPENED
-from tenants.compliance.audit_sinks.secret_storage import NotOpened, open_sink
+from tenants.compliance.audit_sinks.secret_storage import SecretUnavailable, open_sink_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tenants.identity.members.queries import list_tenants
@@ -45,25 +45,25 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class DeliveryRun:
     """A sink that is ours for a moment, and what it is to get."""
 
     tenant_id: TenantId
     sink: AuditSink
     claimed_until: datetime
-    messages: list[Message]
+    messages: list[SinkMessage]
     destination: Destination | None  # None: its address cannot be opened
     error: str  # why; "": it can
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DeliveryResult:
     delivered: int | None  # the sequence of the last; None: nothing was
     error: str  # "": it went well
     took: timedelta
 
 
-def push_due(*, clock: Clock) -> int:
+def deliver_due(*, clock: Clock) -> int:
     """How many entries were delivered, all sinks together. Who is far behind is visited again, once
     all others have had their turn. Nobody is always the last, whom a run that ends may not reach.
     """
@@ -80,7 +80,7 @@ def push_due(*, clock: Clock) -> int:
 
 def _visit_all(
     tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
-) -> Iterator[tuple[Visit, Result]]:
+) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
     visits = (visit for each in tenant_ids for visit in _claim_or_say(each, clock()))
     for batch in _batches(visits):
         results = asyncio.run(_deliver_all(batch, clock))
@@ -91,7 +91,7 @@ def _visit_all(
             return
 
 
-def _tenants_behind(done: Sequence[tuple[Visit, Result]]) -> list[TenantId]:
+def _tenants_behind(done: Sequence[tuple[DeliveryRun, DeliveryResult]]) -> list[TenantId]:
     num_visits = Counter(visit.tenant_id for visit, _ in done)
     more = (
         visit.tenant_id
@@ -101,7 +101,7 @@ def _tenants_behind(done: Sequence[tuple[Visit, Result]]) -> list[TenantId]:
     return list(dict.fromkeys(more))
 
 
-def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[Visit]:
+def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
     """What goes wrong with one tenant's sinks stops no other's; here, in a visit, and after it."""
     try:
         return list(_claim_due(tenant_id, now))
@@ -110,7 +110,7 @@ def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[Visit]:
         return []
 
 
-def _note_or_say(visit: Visit, result: Result, now: datetime) -> bool:
+def _note_or_say(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     try:
         _note(visit, result, now)
     except Exception as error:  # noqa: BLE001  # it is delivered again, under the same id
@@ -119,8 +119,8 @@ def _note_or_say(visit: Visit, result: Result, now: datetime) -> bool:
     return True
 
 
-def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
-    with tenant(tenant_id):
+def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
+    with tenant_scope(tenant_id):
         rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id)
         # Each has its turn: first who was delivered to the longest time ago, or never.
         due = list(rows.order_by(F("delivered_at").asc(nulls_first=True), "id"))
@@ -131,7 +131,7 @@ def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
     yield from (visit for visit in visits if visit is not None)
 
 
-def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
+def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun | None:
     """None: another worker was faster, or has delivered all of it meanwhile."""
     until = now + _CLAIM
     rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
@@ -142,10 +142,10 @@ def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
         tenant_id=tenant_id, sequence__gt=sink.delivered_sequence
     ).order_by("sequence")[:MAX_MESSAGES]
     try:
-        destination, error = open_sink(tenant_id, sink), ""
-    except NotOpened:
+        destination, error = open_sink_secret(tenant_id, sink), ""
+    except SecretUnavailable:
         destination, error = None, NOT_OPENED
-    except Invalid as refusal:
+    except InvalidValue as refusal:
         destination, error = None, refusal.message
     messages = [message_of(entry) for entry in entries]
     if not messages:
@@ -153,11 +153,11 @@ def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
             claimed_until=None
         )
         return None
-    return Visit(tenant_id, sink, until, messages, destination, error)
+    return DeliveryRun(tenant_id, sink, until, messages, destination, error)
 
 
-def _batches(visits: Iterator[Visit]) -> Iterator[list[Visit]]:
-    batch: list[Visit] = []
+def _batches(visits: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
+    batch: list[DeliveryRun] = []
     for visit in visits:
         batch.append(visit)
         if len(batch) == _MAX_AT_ONCE:
@@ -167,15 +167,15 @@ def _batches(visits: Iterator[Visit]) -> Iterator[list[Visit]]:
         yield batch
 
 
-async def _deliver_all(visits: Sequence[Visit], clock: Clock) -> list[Result]:
+async def _deliver_all(visits: Sequence[DeliveryRun], clock: Clock) -> list[DeliveryResult]:
     return await asyncio.gather(*(_deliver(visit, clock) for visit in visits))
 
 
-async def _deliver(visit: Visit, clock: Clock) -> Result:
+async def _deliver(visit: DeliveryRun, clock: Clock) -> DeliveryResult:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     try:
-        delivered, error = await _hand_over(visit, clock)
+        delivered, error = await _send_batch(visit, clock)
     except Exception as failure:  # noqa: BLE001  # the edge of a visit, whatever it is
         logger.error(
             "audit.push_broken",
@@ -184,10 +184,10 @@ async def _deliver(visit: Visit, clock: Clock) -> Result:
             error=type(failure).__name__,
         )
         delivered, error = None, BROKEN
-    return Result(delivered, error, timedelta(seconds=loop.time() - began_s))
+    return DeliveryResult(delivered, error, timedelta(seconds=loop.time() - began_s))
 
 
-async def _hand_over(visit: Visit, clock: Clock) -> tuple[int | None, str]:
+async def _send_batch(visit: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
     """The last sequence that was delivered, and what went wrong then."""
     if visit.destination is None:
         return None, visit.error
@@ -195,13 +195,13 @@ async def _hand_over(visit: Visit, clock: Clock) -> tuple[int | None, str]:
         return await _hand_over_one_by_one(visit, visit.destination, clock)
     try:
         await send_syslog(visit.destination, visit.messages)
-    except NotDelivered as error:
+    except SinkDeliveryError as error:
         return None, str(error)
     return visit.messages[-1].sequence, ""
 
 
 async def _hand_over_one_by_one(
-    visit: Visit, destination: Destination, clock: Clock
+    visit: DeliveryRun, destination: Destination, clock: Clock
 ) -> tuple[int | None, str]:
     loop = asyncio.get_running_loop()
     over_at_s = loop.time() + _VISIT_S
@@ -210,7 +210,7 @@ async def _hand_over_one_by_one(
         for message in visit.messages:
             try:
                 await sender.send(message)
-            except NotDelivered as error:
+            except SinkDeliveryError as error:
                 return delivered, str(error)
             delivered = message.sequence
             if loop.time() >= over_at_s:
@@ -218,7 +218,7 @@ async def _hand_over_one_by_one(
     return delivered, ""
 
 
-def _note(visit: Visit, result: Result, now: datetime) -> None:
+def _note(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
     """The cursor only as long as the sink is ours: it may have been replayed meanwhile. How it went
     in any case: no replay saves a sink that fails or is slow its wait."""
     cursor: dict[str, Any] = {"claimed_until": None}
@@ -229,14 +229,14 @@ def _note(visit: Visit, result: Result, now: datetime) -> None:
         if result.error
         else _success(result, _count(visit, result), now)
     )
-    with tenant(visit.tenant_id):
+    with tenant_scope(visit.tenant_id):
         rows = AuditSink.objects.filter(tenant_id=visit.tenant_id, id=visit.sink.id)
         if not rows.filter(claimed_until=visit.claimed_until).update(**cursor, **health):
             rows.update(**health)
 
 
-def _success(result: Result, num_delivered: int, now: datetime) -> dict[str, Any]:
-    rest = rest_after(result.took, num_delivered)
+def _success(result: DeliveryResult, num_delivered: int, now: datetime) -> dict[str, Any]:
+    rest = slow_sink_pause(result.took, num_delivered)
     return {
         "failed_since": None,
         "last_error": "",
@@ -245,7 +245,7 @@ def _success(result: Result, num_delivered: int, now: datetime) -> dict[str, Any
     }
 
 
-def _failure(visit: Visit, result: Result, now: datetime) -> dict[str, Any]:
+def _failure(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> dict[str, Any]:
     num_failures = 1 if result.delivered is not None else visit.sink.num_failures + 1
     logger.warning(
         "audit.push_failed",
@@ -258,11 +258,11 @@ def _failure(visit: Visit, result: Result, now: datetime) -> dict[str, Any]:
         "failed_since": Coalesce(F("failed_since"), Value(now)),
         "last_error": result.error,
         "num_failures": num_failures,
-        "next_attempt_at": now + wait_after(num_failures),
+        "next_attempt_at": now + backoff_after(num_failures),
     }
 
 
-def _has_more(visit: Visit, result: Result) -> bool:
+def _has_more(visit: DeliveryRun, result: DeliveryResult) -> bool:
     """What was read is delivered only in part, or there was more than is read at once."""
     if result.delivered is None or result.error:
         return False
@@ -270,5 +270,5 @@ def _has_more(visit: Visit, result: Result) -> bool:
     return is_full or result.delivered != visit.messages[-1].sequence
 
 
-def _count(visit: Visit, result: Result) -> int:
+def _count(visit: DeliveryRun, result: DeliveryResult) -> int:
     return 0 if result.delivered is None else result.delivered - visit.sink.delivered_sequence

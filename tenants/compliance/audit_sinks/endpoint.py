@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.egress.egress_policy import may_connect
+from caret.foundation.egress.egress_policy import is_allowed
 from caret.foundation.special_addresses import Network
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 MAX_CHARS: Final = 1_000
 _MAX_HOST_CHARS: Final = 253
@@ -60,43 +60,45 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
     to; a name's is known only then."""
     address = _parse(text)
     if not address.is_encrypted and not networks:
-        raise Invalid(_FIELD, "Write https:// or syslog+tls://.")
+        raise InvalidValue(_FIELD, "Write https:// or syslog+tls://.")
     try:
-        may = may_connect(address.host, networks, is_encrypted=address.is_encrypted)
+        may = is_allowed(address.host, networks, is_encrypted=address.is_encrypted)
     except ValueError:
         return address  # a name
     if not may:
-        raise Invalid(_FIELD, "This address is not public, nor one of the operator's networks.")
+        raise InvalidValue(
+            _FIELD, "This address is not public, nor one of the operator's networks."
+        )
     return address
 
 
 def _parse(text: str) -> SinkAddress:
     if len(text) > MAX_CHARS or not text.isascii() or not text.isprintable() or " " in text:
-        raise Invalid(
+        raise InvalidValue(
             _FIELD, "An address has at most {most} characters, and no blanks.", most=MAX_CHARS
         )
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise Invalid(_FIELD, "This is no address.") from error
+        raise InvalidValue(_FIELD, "This is no address.") from error
     scheme = _SCHEMES.get(parts.scheme)
     if scheme is None or not text.startswith(f"{parts.scheme}://"):
-        raise Invalid(
+        raise InvalidValue(
             _FIELD, "Write one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
         )
     host = _host(parts)
     if scheme.kind is SinkKind.SYSLOG and (parts.path or parts.query):
-        raise Invalid(_FIELD, "A syslog address has a host and a port only.")
+        raise InvalidValue(_FIELD, "A syslog address has a host and a port only.")
     return SinkAddress(text, scheme.kind, host, port or scheme.port, scheme.is_encrypted)
 
 
 def _host(parts: SplitResult) -> str:
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise Invalid(_FIELD, "An address has no user, no password and no fragment.")
+        raise InvalidValue(_FIELD, "An address has no user, no password and no fragment.")
     host = parts.hostname or ""
     if not 1 <= len(host) <= _MAX_HOST_CHARS or not _is_host(host):
-        raise Invalid(_FIELD, "This address has no host.")
+        raise InvalidValue(_FIELD, "This address has no host.")
     return host
 
 

@@ -9,9 +9,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from tenants.models import AuditEntry
-from tenants.security.audit.hash_chain import document_of
+from tenants.security.audit.hash_chain import build_document
 
 ENTRY: Final = "audit.entry"
 TEST: Final = "audit.test"
@@ -21,7 +21,7 @@ _MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: then it begins with 1 ag
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SinkMessage:
     id: str
     kind: str  # ENTRY or TEST
     at: str  # RFC 3339
@@ -29,9 +29,9 @@ class Message:
     data: dict[str, Any]
 
 
-def message_of(entry: AuditEntry) -> Message:
-    document = document_of(entry)
-    return Message(
+def message_of(entry: AuditEntry) -> SinkMessage:
+    document = build_document(entry)
+    return SinkMessage(
         id=document["id"],
         kind=ENTRY,
         at=document["at"],
@@ -40,13 +40,13 @@ def message_of(entry: AuditEntry) -> Message:
     )
 
 
-def webhook_body(message: Message) -> str:
+def webhook_body(message: SinkMessage) -> str:
     """Standard Webhooks' own shape of a payload."""
     payload = {"type": message.kind, "timestamp": message.at, "data": message.data}
-    return canonical(payload).decode()
+    return canonicalize(payload).decode()
 
 
-def syslog_frame(message: Message) -> bytes:
+def syslog_frame(message: SinkMessage) -> bytes:
     """RFC 5424 with its length in front (RFC 5425, 4.3). In ASCII: what is not is escaped as JSON
     does it, so that no byte order mark is needed before the text."""
     data = "-"

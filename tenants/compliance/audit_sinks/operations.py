@@ -11,20 +11,25 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from caret.foundation.concurrency.thread_timeout import within
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.concurrency.thread_timeout import run_in_thread_with_timeout
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import require_storable
-from tenants.compliance.audit_sinks.backoff import wait_after
-from tenants.compliance.audit_sinks.delivery import SILENT, TIMEOUT_S, Destination, NotDelivered
+from tenants.base.text_validation import validate_text
+from tenants.compliance.audit_sinks.backoff import backoff_after
+from tenants.compliance.audit_sinks.delivery import (
+    SILENT,
+    TIMEOUT_S,
+    Destination,
+    SinkDeliveryError,
+)
 from tenants.compliance.audit_sinks.endpoint import SinkAddress, parse_address
-from tenants.compliance.audit_sinks.messages import TEST, Message
+from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
 from tenants.compliance.audit_sinks.queries import SinkView, find_sink, view_of
 from tenants.compliance.audit_sinks.secret_storage import (
-    NotOpened,
+    SecretUnavailable,
     new_secret,
-    open_sink,
+    open_sink_secret,
     seal_sink,
     shred_sink,
 )
@@ -32,7 +37,7 @@ from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tenants.models import AuditSink
 from tenants.security.audit.hash_chain import timestamp
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.actor import Actor
 
@@ -58,7 +63,7 @@ class CreatedSink:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TestResult:
     delivered: bool
     error: str  # "": it went well
 
@@ -69,7 +74,7 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
     address = parse_address(new.address, settings.PRIVATE_TARGETS)
     name = _read_name(new.name)
     secret = new_secret(address.kind)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         if AuditSink.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_SINKS:
             raise Conflict("There are {most} sinks already.", most=MAX_SINKS)
         last = find_head(tenant_id=actor.tenant_id).sequence
@@ -85,14 +90,14 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
     attempt, when it waits for that: workers have others, too. Raises Forbidden, Invalid, NotFound.
     """
     actor.require(Permission.PUSH_AUDIT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         cursor = _cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
         # Whoever is delivering to it now finds its claim gone, and leaves our cursor alone.
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).update(
             delivered_sequence=cursor, claimed_until=None
         )
-        before: Facts = {"delivered_sequence": row.delivered_sequence}
+        before: ChangeFields = {"delivered_sequence": row.delivered_sequence}
         _record(actor, row, "replayed", (before, {"delivered_sequence": cursor}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
         return view_of(find_sink(actor=actor, sink_id=sink_id), last)
@@ -102,15 +107,15 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
     """It waits no longer after its failures: its turn is the next. What it goes on failing at
     counts on. Raises Forbidden, NotFound, Conflict: it was tried less than RETRY_AFTER ago."""
     actor.require(Permission.PUSH_AUDIT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
             # Written together, by each attempt that failed.
-            tried_at = row.next_attempt_at - wait_after(row.num_failures)
+            tried_at = row.next_attempt_at - backoff_after(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
                 raise Conflict("It was tried a moment ago. Wait a minute.")
             _end_wait(actor, row)
-            before: Facts = {"next_attempt_at": timestamp(row.next_attempt_at)}
+            before: ChangeFields = {"next_attempt_at": timestamp(row.next_attempt_at)}
             _record(actor, row, "retried", (before, {"next_attempt_at": None}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
         return view_of(find_sink(actor=actor, sink_id=sink_id), last)
@@ -119,26 +124,26 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
 def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.PUSH_AUDIT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).delete()
         shred_sink(actor.tenant_id, sink_id, now=now)
         _record(actor, row, "deleted", (_facts(row), None), now)
 
 
-def try_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> Tried:
+def test_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
     """Sends a message that is no entry, and waits for what comes of it: a few seconds at most. A
     sink that takes it waits no longer after its failures.
 
     Raises Forbidden, NotFound.
     """
     actor.require(Permission.PUSH_AUDIT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
     # No transaction of ours waits for the sink.
     tried = _try(actor, row, clock)
-    with tenant(actor.tenant_id):
-        result: Facts = {
+    with tenant_scope(actor.tenant_id):
+        result: ChangeFields = {
             "delivered": tried.delivered,
             "error": tried.error,
         }
@@ -155,26 +160,30 @@ def _end_wait(actor: Actor, row: AuditSink) -> None:
     ).update(next_attempt_at=None)
 
 
-def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> Tried:
+def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestResult:
     moment = timestamp(clock())
     data = {"kind": "test", "tenant_id": actor.tenant_id, "sink": row.name, "at": moment}
-    message = Message(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
+    message = SinkMessage(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
     try:
-        destination = open_sink(actor.tenant_id, row)
+        destination = open_sink_secret(actor.tenant_id, row)
         # asyncio waits at its end for look-ups of names, which take no deadline.
-        within(2 * TIMEOUT_S, lambda: asyncio.run(_send(destination, message, clock)))
+        run_in_thread_with_timeout(
+            2 * TIMEOUT_S, lambda: asyncio.run(_send(destination, message, clock))
+        )
     except TimeoutError:
-        return Tried(False, SILENT)
-    except NotDelivered as error:
-        return Tried(False, str(error))
-    except Invalid as error:
-        return Tried(False, error.message)
-    except NotOpened:
-        return Tried(False, NOT_OPENED)
-    return Tried(True, "")
+        return TestResult(False, SILENT)
+    except SinkDeliveryError as error:
+        return TestResult(False, str(error))
+    except InvalidValue as error:
+        return TestResult(False, error.message)
+    except SecretUnavailable:
+        return TestResult(False, NOT_OPENED)
+    return TestResult(True, "")
 
 
-async def _send(destination: Destination, message: Message, clock: Callable[[], datetime]) -> None:
+async def _send(
+    destination: Destination, message: SinkMessage, clock: Callable[[], datetime]
+) -> None:
     """Raises NotDelivered."""
     if destination.secret is None:
         await send_syslog(destination, [message])
@@ -212,9 +221,9 @@ def _insert(
 
 
 def _read_name(text: str) -> str:
-    require_storable("name", text)
+    validate_text("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS or not text.isprintable():
-        raise Invalid(
+        raise InvalidValue(
             "name", "Give the sink a name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
     return text.strip()
@@ -222,7 +231,7 @@ def _read_name(text: str) -> str:
 
 def _cursor(from_sequence: int, last: int) -> int:
     if not 1 <= from_sequence <= last + 1:
-        raise Invalid("from_sequence", "Entries have the numbers 1 to {last}.", last=last)
+        raise InvalidValue("from_sequence", "Entries have the numbers 1 to {last}.", last=last)
     return from_sequence - 1
 
 
@@ -230,7 +239,7 @@ def _record(
     actor: Actor,
     row: AuditSink,
     what: str,
-    change: tuple[Facts | None, Facts | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     record_change(
@@ -242,7 +251,7 @@ def _record(
     )
 
 
-def _facts(row: AuditSink) -> Facts:
+def _facts(row: AuditSink) -> ChangeFields:
     return {
         "kind": row.kind,
         "name": row.name,

@@ -4,9 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.endpoint import SinkKind
 from tenants.models import AuditSink
@@ -34,18 +41,18 @@ def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView
     """Newest first. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = AuditSink.objects.filter(tenant_id=actor.tenant_id)
-        rows = first_of(found, limit=limit, after=after)
+        rows = fetch_first(found, limit=limit, after=after)
         last = find_head(tenant_id=actor.tenant_id).sequence
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, lambda row: view_of(row, last))
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, lambda row: view_of(row, last))
 
 
 def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_AUDIT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         return view_of(row, find_head(tenant_id=actor.tenant_id).sequence)
 

@@ -9,12 +9,12 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
 from tenants.compliance.audit_sinks.delivery import Destination
 from tenants.compliance.audit_sinks.endpoint import SinkAddress, SinkKind, parse_address
 from tenants.models import AuditSink
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import EncryptionFailed
 from tenants.security.encryption.operations import seal_for, shred_scope
 from tenants.security.encryption.queries import open_sealed
@@ -22,11 +22,11 @@ from tenants.security.encryption.queries import open_sealed
 _SECRET_BYTES: Final = 32  # Standard Webhooks: 24 to 64
 
 
-class NotOpened(Exception):
+class SecretUnavailable(Exception):
     """Its keys were shredded, or are not to be had, or it holds what another release wrote."""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _SealedSecret(msgspec.Struct, frozen=True):
     address: str
     secret: str | None
 
@@ -40,17 +40,17 @@ def new_secret(kind: SinkKind) -> str | None:
 def seal_sink(
     tenant_id: TenantId, sink_id: UUID, address: SinkAddress, secret: str | None, *, now: datetime
 ) -> bytes:
-    data = msgspec.json.encode(_Kept(address.text, secret))
+    data = msgspec.json.encode(_SealedSecret(address.text, secret))
     return seal_for(tenant_id, _scope(sink_id), place=_place(sink_id), data=data, now=now)
 
 
-def open_sink(tenant_id: TenantId, sink: AuditSink) -> Destination:
-    """Raises NotOpened; Invalid when the operator's networks no longer have the address."""
+def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
+    """Raises SecretUnavailable; Invalid when the operator's networks no longer have the address."""
     try:
         data = open_sealed(tenant_id, place=_place(sink.id), sealed=bytes(sink.sealed))
-        kept = msgspec.json.decode(data, type=_Kept)
-    except (EncryptionFailed, SealBroken, msgspec.MsgspecError) as error:
-        raise NotOpened from error
+        kept = msgspec.json.decode(data, type=_SealedSecret)
+    except (EncryptionFailed, DecryptionFailed, msgspec.MsgspecError) as error:
+        raise SecretUnavailable from error
     networks = settings.PRIVATE_TARGETS
     return Destination(parse_address(kept.address, networks), kept.secret, networks)
 
@@ -63,5 +63,5 @@ def _scope(sink_id: UUID) -> str:
     return f"audit-sink:{sink_id}"
 
 
-def _place(sink_id: UUID) -> Place:
-    return Place("tenants_auditsink", "sealed", str(sink_id))
+def _place(sink_id: UUID) -> SealContext:
+    return SealContext("tenants_auditsink", "sealed", str(sink_id))

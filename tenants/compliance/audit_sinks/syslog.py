@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from caret.foundation.egress.dns_lookup import look_up
+from caret.foundation.egress.dns_lookup import resolve
 from tenants.compliance.audit_sinks.delivery import (
     REFUSED,
     SILENT,
@@ -20,16 +20,16 @@ from tenants.compliance.audit_sinks.delivery import (
     UNREACHABLE,
     UNTRUSTED,
     Destination,
-    NotDelivered,
+    SinkDeliveryError,
 )
-from tenants.compliance.audit_sinks.messages import Message, syslog_frame
+from tenants.compliance.audit_sinks.messages import SinkMessage, syslog_frame
 
 # Receivers that keep their side open have read what they were sent, as far as anybody can tell.
 _FAREWELL_S: Final = 2.0
 _CHUNK_BYTES: Final = 4096
 
 
-async def send_syslog(destination: Destination, messages: Sequence[Message]) -> None:
+async def send_syslog(destination: Destination, messages: Sequence[SinkMessage]) -> None:
     """All of them, over one connection. Raises NotDelivered."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -41,13 +41,13 @@ async def send_syslog(destination: Destination, messages: Sequence[Message]) -> 
             finally:
                 writer.transport.abort()
     except TimeoutError as error:
-        raise NotDelivered(SILENT) from error
+        raise SinkDeliveryError(SILENT) from error
     except socket.gaierror as error:
-        raise NotDelivered(UNKNOWN) from error
+        raise SinkDeliveryError(UNKNOWN) from error
     except ssl.SSLError as error:
-        raise NotDelivered(UNTRUSTED) from error
+        raise SinkDeliveryError(UNTRUSTED) from error
     except OSError as error:
-        raise NotDelivered(UNREACHABLE) from error
+        raise SinkDeliveryError(UNREACHABLE) from error
 
 
 async def _open(
@@ -73,7 +73,7 @@ async def _connect(destination: Destination) -> socket.socket:
     loop, egress = asyncio.get_running_loop(), destination.egress()
     host, port = destination.address.host, destination.address.port
     failure: OSError | None = None
-    for info in await look_up(host, port):
+    for info in await resolve(host, port):
         try:
             opened = egress.open_socket(info)
         except OSError as error:
@@ -90,7 +90,7 @@ async def _connect(destination: Destination) -> socket.socket:
         else:
             return opened
     if egress.has_refused:
-        raise NotDelivered(REFUSED) from failure
+        raise SinkDeliveryError(REFUSED) from failure
     raise failure or OSError("the name has no addresses")
 
 

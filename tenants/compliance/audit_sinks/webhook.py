@@ -12,7 +12,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from standardwebhooks.webhooks import Webhook
 
-from caret.foundation.egress.dns_lookup import look_up
+from caret.foundation.egress.dns_lookup import resolve
 from caret.foundation.egress.egress_policy import Egress
 from tenants.compliance.audit_sinks.delivery import (
     ANSWERED,
@@ -23,9 +23,9 @@ from tenants.compliance.audit_sinks.delivery import (
     UNREACHABLE,
     UNTRUSTED,
     Destination,
-    NotDelivered,
+    SinkDeliveryError,
 )
-from tenants.compliance.audit_sinks.messages import Message, webhook_body
+from tenants.compliance.audit_sinks.messages import SinkMessage, webhook_body
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
@@ -45,7 +45,7 @@ class _Resolver(AbstractResolver):
                 proto=info[2],
                 flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
-            for info in await look_up(host, port, family)
+            for info in await resolve(host, port, family)
         ]
 
     async def close(self) -> None:
@@ -67,7 +67,7 @@ class WebhookSender:
         self._egress = egress
         self._clock = clock
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: SinkMessage) -> None:
         """Raises NotDelivered."""
         body = webhook_body(message)
         try:
@@ -79,13 +79,13 @@ class WebhookSender:
             ) as answer:
                 status = answer.status
         except TimeoutError as error:
-            raise NotDelivered(SILENT) from error
+            raise SinkDeliveryError(SILENT) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NotDelivered(REFUSED if self._egress.has_refused else _why(error)) from error
+            raise SinkDeliveryError(REFUSED if self._egress.has_refused else _why(error)) from error
         if not 200 <= status < 300:
-            raise NotDelivered(ANSWERED % {"status": status})
+            raise SinkDeliveryError(ANSWERED % {"status": status})
 
-    def _headers(self, message: Message, body: str) -> dict[str, str]:
+    def _headers(self, message: SinkMessage, body: str) -> dict[str, str]:
         now = self._clock()
         return {
             "Content-Type": "application/json",

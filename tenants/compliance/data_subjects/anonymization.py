@@ -14,15 +14,15 @@ from django.contrib.auth.hashers import make_password
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import acting_user
-from tenants.compliance.data_subjects.data_inventory import Subject
+from caret.foundation.postgres.tenant_scope import user_scope
+from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.identity.members.access_changes import announce
 from tenants.models import (
     AlertDelivery,
     ApiKey,
     Budget,
+    IdempotencyRecord,
     Invitation,
-    KeptAnswer,
     Membership,
     RetrievalChunk,
     ScimUser,
@@ -31,10 +31,10 @@ from tenants.models import (
 )
 
 _DIGEST_BYTES: Final = 32
-NOBODYS_DOMAIN: Final = "@erased.invalid"
+ANONYMOUS_DOMAIN: Final = "@erased.invalid"
 
 
-def forget(subject: Subject, now: datetime) -> dict[str, int]:
+def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
     """Rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
     # A second time it finds none: each is counted once.
@@ -46,12 +46,12 @@ def forget(subject: Subject, now: datetime) -> dict[str, int]:
         ScimUser.objects.filter(tenant_id=tenant_id, email=subject.email),
         TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id),
         Budget.objects.filter(tenant_id=tenant_id, holder_id=user_id),
-        KeptAnswer.objects.filter(tenant_id=tenant_id, caller=f"user:{user_id}"),
+        IdempotencyRecord.objects.filter(tenant_id=tenant_id, caller=f"user:{user_id}"),
         RetrievalChunk.objects.filter(tenant_id=tenant_id, holder=str(user_id)),
     )
-    counts = {ApiKey._meta.db_table: empty_keys(keys, now)}
-    counts[Invitation._meta.db_table] = empty_invitations(invitations, now)
-    counts[AlertDelivery._meta.db_table] = empty_mails(mails)
+    counts = {ApiKey._meta.db_table: anonymize_keys(keys, now)}
+    counts[Invitation._meta.db_table] = anonymize_invitations(invitations, now)
+    counts[AlertDelivery._meta.db_table] = anonymize_recipients(mails)
     for rows in gone:
         table = rows.model._meta.db_table
         counts[table] = counts.get(table, 0) + rows.delete()[0]
@@ -59,7 +59,7 @@ def forget(subject: Subject, now: datetime) -> dict[str, int]:
     return counts
 
 
-def empty_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
+def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
     """Revoked, and known by nothing: neither a name that somebody chose nor a digest is left."""
     keys.filter(revoked_at=None).update(revoked_at=now)
     return keys.update(
@@ -72,12 +72,12 @@ def empty_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
     )
 
 
-def empty_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
+def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     return invitations.update(email=_nobody())
 
 
-def empty_mails(mails: QuerySet[AlertDelivery]) -> int:
+def anonymize_recipients(mails: QuerySet[AlertDelivery]) -> int:
     """One by one: an alert goes to an address once."""
     ids = list(mails.values_list("id", flat=True))
     for row_id in ids:
@@ -88,7 +88,7 @@ def empty_mails(mails: QuerySet[AlertDelivery]) -> int:
 def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
     """The account is the person's in all tenants: it is emptied with the last that knows him.
     Which those are is no tenant's business, so no certificate says whether it was."""
-    with acting_user(UserId(str(user_id))):
+    with user_scope(UserId(str(user_id))):
         # Two tenants at once: the second waits, and finds that the first has erased him.
         row = User.objects.select_for_update().get(id=user_id)
         Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
@@ -105,4 +105,4 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
 
 def _nobody() -> str:
     """An address of its own that nobody can have (RFC 2606)."""
-    return f"{uuid.uuid4()}{NOBODYS_DOMAIN}"
+    return f"{uuid.uuid4()}{ANONYMOUS_DOMAIN}"

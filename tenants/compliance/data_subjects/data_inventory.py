@@ -21,24 +21,24 @@ from tenants.models import (
     AuditEntry,
     Budget,
     ConsentReceipt,
+    ContentErasure,
+    ContentObject,
     Erasure,
-    ExportBuild,
+    ExportJob,
+    IdempotencyRecord,
     Invitation,
-    KeptAnswer,
     LegalHold,
     Membership,
     MonthSpend,
     Outcome,
-    PolicyLayerVersion,
+    PolicyOverrideVersion,
     PolicyVersion,
     RetentionRule,
     RetrievalChunk,
     ScimGroupMember,
     ScimUser,
     TeamMembership,
-    TelemetryErasure,
-    TelemetryObject,
-    Typed,
+    TypingReport,
     UsageDay,
     UsageHour,
     UsageRecord,
@@ -47,7 +47,7 @@ from tenants.models import (
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class DataSubject:
     """A person who is, or was, a member of a tenant."""
 
     tenant_id: TenantId
@@ -56,12 +56,12 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InventoryEntry:
     """Of a table the rows about a person; `name` is that of the bundle's file."""
 
     name: str
     model: type[Model]
-    whose: Callable[[Subject], Q]
+    whose: Callable[[DataSubject], Q]
     hidden: frozenset[str] = frozenset()
     # False: the installation's, whichever tenant he signs in to.
     is_tenants: bool = True
@@ -74,17 +74,17 @@ class Source:
             if not isinstance(field, BinaryField) and field.attname not in self.hidden
         ]
 
-    def rows(self, subject: Subject) -> QuerySet[Any, dict[str, Any]]:
+    def rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
         """Inside the tenant's scope."""
         found = self.model._default_manager.filter(self.whose(subject))
         chosen = found.filter(tenant_id=subject.tenant_id) if self.is_tenants else found
         return chosen.order_by("pk").values(*self.columns)
 
 
-def _by(*columns: str) -> Callable[[Subject], Q]:
+def _by(*columns: str) -> Callable[[DataSubject], Q]:
     """Any of these holds the person's id."""
 
-    def whose(subject: Subject) -> Q:
+    def whose(subject: DataSubject) -> Q:
         found = Q()
         for column in columns:
             found |= Q(**{column: subject.user_id})
@@ -93,77 +93,85 @@ def _by(*columns: str) -> Callable[[Subject], Q]:
     return whose
 
 
-def _by_text(column: str) -> Callable[[Subject], Q]:
+def _by_text(column: str) -> Callable[[DataSubject], Q]:
     """The same where an id is kept as a text."""
     return lambda subject: Q(**{column: str(subject.user_id)})
 
 
-def _invited(subject: Subject) -> Q:
+def _invited(subject: DataSubject) -> Q:
     return Q(email=subject.email) | Q(invited_by_id=subject.user_id)
 
 
-def _said_about_or_by(subject: Subject) -> Q:
+def _said_about_or_by(subject: DataSubject) -> Q:
     return Q(actor_id=subject.user_id) | Q(target=f"user:{subject.user_id}")
 
 
-def _of_scim_user(subject: Subject) -> Q:
+def _of_scim_user(subject: DataSubject) -> Q:
     known = ScimUser.objects.filter(tenant_id=subject.tenant_id, user_id=subject.user_id)
     return Q(scim_user_id__in=known.values("id"))
 
 
 SOURCES: Final = (
-    Source("account", User, _by("id"), frozenset({"password", "last_login", "is_active"}), False),
-    Source("memberships", Membership, _by("user_id")),
-    Source("team_memberships", TeamMembership, _by("user_id")),
-    Source(
+    InventoryEntry(
+        "account", User, _by("id"), frozenset({"password", "last_login", "is_active"}), False
+    ),
+    InventoryEntry("memberships", Membership, _by("user_id")),
+    InventoryEntry("team_memberships", TeamMembership, _by("user_id")),
+    InventoryEntry(
         "api_keys",
         ApiKey,
         _by("owner_id", "created_by_id", "issued_by_id"),
         frozenset({"pepper_version"}),
     ),
-    Source("invitations", Invitation, _invited),
-    Source("scim_users", ScimUser, _by("user_id")),
-    Source("scim_groups", ScimGroupMember, _of_scim_user),
-    Source("consent_receipts", ConsentReceipt, _by("user_id", "actor_id")),
-    Source("telemetry_objects", TelemetryObject, _by("user_id")),
-    Source("telemetry_erasures", TelemetryErasure, _by("user_id"), frozenset({"keys"})),
-    Source("usage_records", UsageRecord, _by("user_id")),
-    Source("outcomes", Outcome, _by("user_id")),
-    Source("typed_characters", Typed, _by("user_id")),
-    Source("usage_hours", UsageHour, _by("user_id")),
-    Source("usage_days", UsageDay, _by("user_id")),
-    Source("month_spend", MonthSpend, _by_text("holder")),
-    Source("budgets", Budget, _by("holder_id"), frozenset({"webhook_url"})),
-    Source("budget_alerts", AlertDelivery, lambda subject: Q(address=subject.email)),
-    Source("policy_layers", PolicyLayerVersion, _by("subject_id", "author_id")),
+    InventoryEntry("invitations", Invitation, _invited),
+    InventoryEntry("scim_users", ScimUser, _by("user_id")),
+    InventoryEntry("scim_groups", ScimGroupMember, _of_scim_user),
+    InventoryEntry("consent_receipts", ConsentReceipt, _by("user_id", "actor_id")),
+    InventoryEntry("telemetry_objects", ContentObject, _by("user_id")),
+    InventoryEntry("telemetry_erasures", ContentErasure, _by("user_id"), frozenset({"keys"})),
+    InventoryEntry("usage_records", UsageRecord, _by("user_id")),
+    InventoryEntry("outcomes", Outcome, _by("user_id")),
+    InventoryEntry("typed_characters", TypingReport, _by("user_id")),
+    InventoryEntry("usage_hours", UsageHour, _by("user_id")),
+    InventoryEntry("usage_days", UsageDay, _by("user_id")),
+    InventoryEntry("month_spend", MonthSpend, _by_text("holder")),
+    InventoryEntry("budgets", Budget, _by("holder_id"), frozenset({"webhook_url"})),
+    InventoryEntry("budget_alerts", AlertDelivery, lambda subject: Q(address=subject.email)),
+    InventoryEntry("policy_layers", PolicyOverrideVersion, _by("subject_id", "author_id")),
     # What a policy says is the tenant's; that he has written it is his.
-    Source("policy_versions", PolicyVersion, _by("author_id"), frozenset({"document"})),
-    Source("retention_rules", RetentionRule, _by("author_id")),
+    InventoryEntry("policy_versions", PolicyVersion, _by("author_id"), frozenset({"document"})),
+    InventoryEntry("retention_rules", RetentionRule, _by("author_id")),
     # The secret is bytes; who asked for it is in the audit trail.
-    Source("erasures", Erasure, _by("user_id", "requested_by_id"), frozenset({"keys"})),
-    Source("exports", ExportBuild, _by("requested_by_id"), frozenset({"members", "proof"})),
-    Source("kept_answers", KeptAnswer, lambda subject: Q(caller=f"user:{subject.user_id}")),
-    Source("retrieval_chunks", RetrievalChunk, _by_text("holder"), frozenset({"embedding"})),
-    Source("audit_entries", AuditEntry, _said_about_or_by),
+    InventoryEntry("erasures", Erasure, _by("user_id", "requested_by_id"), frozenset({"keys"})),
+    InventoryEntry("exports", ExportJob, _by("requested_by_id"), frozenset({"members", "proof"})),
+    InventoryEntry(
+        "kept_answers", IdempotencyRecord, lambda subject: Q(caller=f"user:{subject.user_id}")
+    ),
+    InventoryEntry(
+        "retrieval_chunks", RetrievalChunk, _by_text("holder"), frozenset({"embedding"})
+    ),
+    InventoryEntry("audit_entries", AuditEntry, _said_about_or_by),
 )
 # Of the account as a whole: from where he signs in is no matter of one of his tenants.
 OWN_SOURCES: Final = (
-    Source(
+    InventoryEntry(
         "sign_in",
         User,
         _by("id"),
         frozenset({"password", "email", "name", "created_at"}),
         is_tenants=False,
     ),
-    Source(
+    InventoryEntry(
         "sessions",
         UserSession,
         _by("user_id"),
         frozenset({"session_key", "data"}),
         is_tenants=False,
     ),
-    Source("second_factors", Authenticator, _by("user_id"), frozenset({"data"}), is_tenants=False),
+    InventoryEntry(
+        "second_factors", Authenticator, _by("user_id"), frozenset({"data"}), is_tenants=False
+    ),
 )
-NOT_HANDED_OUT: Final = MappingProxyType(
+EXCLUDED_FROM_EXPORT: Final = MappingProxyType(
     {LegalHold: "a hold may be of a matter that its subject is not to be told of"}
 )

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from tenants.models import Erasure
-from tenants.security.encryption.queries import find_evidence
+from tenants.security.encryption.queries import find_destruction_proofs
 
 _DUTY: Final = "legal obligation (6(1)(c))"
 _AUDIT_OF_PERSON: Final = ("audit entries: ids and network addresses, no names", _DUTY)
@@ -43,7 +43,9 @@ def facts_of(row: Erasure) -> dict[str, Any]:
 def _keys(row: Erasure) -> list[dict[str, Any]]:
     tenant_id = TenantId(str(row.tenant_id))
     scope = None if row.user_id is None else f"user:{row.user_id}"
-    evidence = {str(each.key_id): each for each in find_evidence(tenant_id=tenant_id, scope=scope)}
+    evidence = {
+        str(each.key_id): each for each in find_destruction_proofs(tenant_id=tenant_id, scope=scope)
+    }
     return [
         {
             **key,

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones
 from tenants.identity.members.queries import list_tenants
 from tenants.models import Erasure
@@ -21,38 +21,41 @@ _NAME: Final = re.compile(rf"(?:tenant|user\.(?P<user>{_ID}))\.(?P<erasure>{_ID}
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class ErasureTombstone:
     user_id: UUID | None  # None: all of the tenant
     erasure_id: UUID
 
 
-def note_once_committed(tenant_id: TenantId, erasure: Noted) -> None:
+def note_once_committed(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
     """Call in the transaction that demands it."""
-    tombstones.note_once_committed(tenant_id, [_name(erasure)])
+    tombstones.write_on_commit(tenant_id, [_name(erasure)])
 
 
 def note_missed(*, now: datetime) -> int:
     """How many were missing, of all tenants. Raises what the storage raises."""
     num_noted = 0
     for tenant_id in list_tenants().values():
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             recent = Erasure.objects.filter(
                 tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKS_BACK
             )
-            names = [_name(Noted(row.user_id, row.id)) for row in recent]
-        num_noted += tombstones.note(tenant_id, names)
+            names = [_name(ErasureTombstone(row.user_id, row.id)) for row in recent]
+        num_noted += tombstones.write(tenant_id, names)
     return num_noted
 
 
-def newest_noted(tenant_id: TenantId) -> list[Noted]:
+def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
     """Of each person, and of all of the tenant, the last. Raises what the storage raises."""
-    found = filter(None, map(_NAME.fullmatch, tombstones.list_notes(tenant_id)))
+    found = filter(None, map(_NAME.fullmatch, tombstones.list_names(tenant_id)))
     # Ids of erasures grow with time.
     matches = sorted(found, key=lambda match: match["erasure"])
     newest = {match["user"]: UUID(match["erasure"]) for match in matches}
-    return [Noted(None if user is None else UUID(user), each) for user, each in newest.items()]
+    return [
+        ErasureTombstone(None if user is None else UUID(user), each)
+        for user, each in newest.items()
+    ]
 
 
-def _name(erasure: Noted) -> str:
+def _name(erasure: ErasureTombstone) -> str:
     whose = "tenant" if erasure.user_id is None else f"user.{erasure.user_id}"
     return f"{whose}.{erasure.erasure_id}"

@@ -12,19 +12,19 @@ from typing import Final
 import structlog
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.data_subjects import anonymization, pseudonymization, tenant_purge
-from tenants.compliance.data_subjects.data_inventory import Subject
+from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.compliance.data_subjects.erasure_certificate import facts_of
-from tenants.compliance.data_subjects.operations import holds_on
+from tenants.compliance.data_subjects.operations import find_holds_on
 from tenants.compliance.exports.jobs.cleanup import expire_finished
 from tenants.identity.members.queries import list_tenants
-from tenants.models import Erasure, Membership, TelemetryObject, Tenant
+from tenants.models import ContentObject, Erasure, Membership, Tenant
 from tenants.privacy.content_capture import erasure as telemetry
 from tenants.privacy.retention.certificates import issue_certificate
-from tenants.privacy.retention.tables import Hold
+from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 _ATTEMPTS: Final = 5
 # A gateway that was cut off delivers its journal when it is back.
@@ -32,7 +32,7 @@ _LATE: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 
 
-def erase_demanded(*, now: datetime) -> int:
+def run_due_erasures(*, now: datetime) -> int:
     """Of all tenants; how many erasures were finished. What goes wrong with one stops no other."""
     return sum(_erase_or_say(tenant_id, now) for tenant_id in list_tenants().values())
 
@@ -47,18 +47,18 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
         _erase_person(row, user_id, now)
     if row.user_id is None:
         _purge(row, now)
-    telemetry.erase_demanded(tenant_id=tenant_id, now=now)
+    telemetry.erase_requested(tenant_id=tenant_id, now=now)
     # Files that were made before may name him, and what was read for those that are being made.
     expire_finished(tenant_id=tenant_id, now=now)
     return _finish(row, now)
 
 
-def erase_to_the_end(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
+def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     """For who waits; False: records came in each time. Raises as erase."""
     return any(erase(tenant_id=tenant_id, erasure_id=erasure_id, now=now) for _ in range(_ATTEMPTS))
 
 
-def rename_late(*, now: datetime) -> None:
+def pseudonymize_late_records(*, now: datetime) -> None:
     """Of all tenants: what gateways delivered of somebody after he had been erased. What goes wrong
     with one stops no other."""
     for tenant_id in list_tenants().values():
@@ -69,7 +69,7 @@ def rename_late(*, now: datetime) -> None:
 
 
 def _rename_late_of(tenant_id: TenantId, now: datetime) -> None:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         recent = Erasure.objects.filter(
             tenant_id=tenant_id, finished_at__gt=now - _LATE, user_id__isnull=False
         )
@@ -81,13 +81,13 @@ def _rename_late_of(tenant_id: TenantId, now: datetime) -> None:
 def _rename_late(row: Erasure, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     assert row.user_id is not None, "it is a person's"
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         _lock(tenant_id)
         # Who came back since is a member like any other.
         erased = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
         if not erased.filter(ended_at__isnull=False).exists():
             return
-        pseudonymization.rename(
+        pseudonymization.pseudonymize_month(
             tenant_id,
             (row.requested_at - _LATE, now + timedelta(days=1)),
             user_id=row.user_id,
@@ -101,7 +101,7 @@ def _purge(row: Erasure, now: datetime) -> None:
 
 
 def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         waiting = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         ids = list(waiting.order_by("id").values_list("id", flat=True))
     try:
@@ -112,14 +112,14 @@ def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
 
 
 def _find(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return Erasure.objects.get(tenant_id=tenant_id, id=erasure_id)
 
 
 def _users_of(row: Erasure) -> list[uuid.UUID]:
     if row.user_id is not None:
         return [row.user_id]
-    with tenant(TenantId(str(row.tenant_id))):
+    with tenant_scope(TenantId(str(row.tenant_id))):
         members = Membership.objects.filter(tenant_id=row.tenant_id).order_by("user_id")
         return list(members.values_list("user_id", flat=True))
 
@@ -128,38 +128,38 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     assert row.secret is not None, "it is under way"
     pseudonym = pseudonymization.pseudonym(bytes(row.secret), user_id)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         months = pseudonymization.months_of(tenant_id, now=now)
     for month in months:
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             _lock(tenant_id)
             holds = _holds(tenant_id, user_id)
-            renamed = pseudonymization.rename(
+            renamed = pseudonymization.pseudonymize_month(
                 tenant_id, month, user_id=user_id, to=pseudonym, holds=holds
             )
             _add(row, renamed)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         _lock(tenant_id)
-        if not holds_on(tenant_id, user_id):
+        if not find_holds_on(tenant_id, user_id):
             _forget(row, user_id, now)
 
 
 def _forget(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     member = Membership.objects.select_related("user").get(tenant_id=tenant_id, user_id=user_id)
-    spent = pseudonymization.rename_spender(tenant_id, user_id)
-    counts = anonymization.forget(Subject(tenant_id, user_id, member.user.email), now)
+    spent = pseudonymization.pseudonymize_spend(tenant_id, user_id)
+    counts = anonymization.anonymize(DataSubject(tenant_id, user_id, member.user.email), now)
     _add(row, {**counts, "tenants_month_spend": spent})
 
 
 def _finish(row: Erasure, now: datetime) -> bool:
     """Looks once more: what came in by a gateway meanwhile waits for the next time."""
     tenant_id = TenantId(str(row.tenant_id))
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         _lock(tenant_id)
         if any(_is_left(tenant_id, user_id) for user_id in _users_of(row)):
             return False
-        held = [] if row.user_id is None else holds_on(tenant_id, row.user_id)
+        held = [] if row.user_id is None else find_holds_on(tenant_id, row.user_id)
         ended = Erasure.objects.filter(tenant_id=tenant_id, id=row.id, finished_at=None).update(
             finished_at=now, secret=None, held_by=[str(hold.id) for hold in held]
         )
@@ -174,7 +174,7 @@ def _certify(row: Erasure, now: datetime) -> None:
     number = issue_certificate(tenant_id=tenant_id, facts=facts_of(row), now=now)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     record_change(
-        actor=platform_actor(tenant_id),
+        actor=system_actor(tenant_id),
         action="tenant.shredded" if row.user_id is None else "subject.erased",
         target=f"tenant:{slug}" if row.user_id is None else f"user:{row.user_id}",
         change=(None, {"certificate": number}),
@@ -184,12 +184,14 @@ def _certify(row: Erasure, now: datetime) -> None:
 
 def _is_left(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
     holds = _holds(tenant_id, user_id)
-    objects = TelemetryObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
-    return pseudonymization.count_left(tenant_id, user_id, holds) > 0 or objects.exists()
+    objects = ContentObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
+    return pseudonymization.count_remaining(tenant_id, user_id, holds) > 0 or objects.exists()
 
 
-def _holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[Hold, ...]:
-    return tuple(Hold(row.user_id, row.since, row.until) for row in holds_on(tenant_id, user_id))
+def _holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
+    return tuple(
+        HoldPeriod(row.user_id, row.since, row.until) for row in find_holds_on(tenant_id, user_id)
+    )
 
 
 def _lock(tenant_id: TenantId) -> None:

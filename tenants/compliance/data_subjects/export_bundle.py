@@ -18,24 +18,29 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import msgspec
 from django.conf import settings
 
-from caret.foundation.crypto.aead import SealBroken
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.aead import DecryptionFailed
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Permission
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.base.signing_keys import signing_keys
-from tenants.base.text_validation import MAX_REASON_CHARS, read_reason
-from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES, Source, Subject
+from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.compliance.data_subjects.data_inventory import (
+    OWN_SOURCES,
+    SOURCES,
+    DataSubject,
+    InventoryEntry,
+)
 from tenants.compliance.data_subjects.verification import KIND, MANIFEST, PURPOSE
-from tenants.compliance.exports.digesting_writer import Written
-from tenants.models import Membership, RetrievalChunk, TelemetryObject, Tenant
+from tenants.compliance.exports.digesting_writer import WriteDigest
+from tenants.models import ContentObject, Membership, RetrievalChunk, Tenant
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.security.audit.operations import record_read
-from tenants.security.audit.queries import Head, find_head
+from tenants.security.audit.queries import ChainHead, find_head
 from tenants.security.authorization.actor import Actor, ActorKind
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import open_sealed
@@ -54,19 +59,21 @@ as it was made, wherever the public keys of the installation are known.
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class BundleLimits:
     max_rows: int
     max_bytes: int  # of lines, before they are packed
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BundleRequest:
     user_id: UserId
     reason: str  # "" is enough for who asks for his own
-    bounds: Bounds | None = None  # None: all there is
+    bounds: BundleLimits | None = None  # None: all there is
 
 
-def write_bundle(*, actor: Actor, asked: Asked, out: IO[bytes], now: datetime) -> dict[str, Any]:
+def write_bundle(
+    *, actor: Actor, asked: BundleRequest, out: IO[bytes], now: datetime
+) -> dict[str, Any]:
     """The manifest. Memory does not grow with it.
 
     Raises Forbidden, Invalid, NotFound, OSError, redis.RedisError, what the telemetry's storage
@@ -74,10 +81,10 @@ def write_bundle(*, actor: Actor, asked: Asked, out: IO[bytes], now: datetime) -
     """
     is_own = asked.user_id == actor.user_id and actor.kind is ActorKind.USER
     actor.require(Permission.OWN_SUBJECT if is_own else Permission.EXPORT_SUBJECTS)
-    reason = read_reason(asked.reason)
+    reason = parse_reason(asked.reason)
     if not reason and not is_own:
-        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
-    with alone(connect(), f"bundle:{actor.tenant_id}") as is_alone:
+        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+    with redis_lock(connect(), f"bundle:{actor.tenant_id}") as is_alone:
         if not is_alone:
             raise Conflict("Another bundle of this tenant is being made. Ask again in a minute.")
         subject, head = _record(actor, asked.user_id, reason, now)
@@ -99,16 +106,16 @@ def own_id(actor: Actor) -> UserId:
 class _Files:
     """Writes one file after the other, and keeps what the manifest says of each."""
 
-    def __init__(self, archive: ZipFile, bounds: Bounds | None) -> None:
+    def __init__(self, archive: ZipFile, bounds: BundleLimits | None) -> None:
         self._archive = archive
         self._bounds = bounds
         self._num_rows = 0
         self._num_bytes = 0
-        self.written: dict[str, Written] = {}
+        self.written: dict[str, WriteDigest] = {}
 
     def write(self, name: str, lines: Iterable[bytes]) -> None:
         """Raises Conflict."""
-        written = self.written[f"{name}.ndjson"] = Written()
+        written = self.written[f"{name}.ndjson"] = WriteDigest()
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
                 self._require_fit(len(line))
@@ -116,7 +123,7 @@ class _Files:
                 written.rows += 1
 
     def write_text(self, name: str, text: str) -> None:
-        written = self.written[name] = Written()
+        written = self.written[name] = WriteDigest()
         self._archive.writestr(name, written.note(text.encode()))
 
     def _require_fit(self, num_bytes: int) -> None:
@@ -133,7 +140,7 @@ class _Files:
             )
 
 
-def find_subject(*, tenant_id: TenantId, user_id: UserId) -> Subject:
+def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
     """Who is or was a member. Inside the tenant's scope. Raises NotFound."""
     try:
         row = Membership.objects.select_related("user").get(
@@ -141,12 +148,14 @@ def find_subject(*, tenant_id: TenantId, user_id: UserId) -> Subject:
         )
     except (Membership.DoesNotExist, ValueError) as error:
         raise NotFound("There is no such member, and there was none.") from error
-    return Subject(tenant_id, row.user_id, row.user.email)
+    return DataSubject(tenant_id, row.user_id, row.user.email)
 
 
-def _record(actor: Actor, user_id: UserId, reason: str, now: datetime) -> tuple[Subject, Head]:
+def _record(
+    actor: Actor, user_id: UserId, reason: str, now: datetime
+) -> tuple[DataSubject, ChainHead]:
     """In a transaction of its own: the entry holds the tenant's trail until its commit."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         subject = find_subject(tenant_id=actor.tenant_id, user_id=user_id)
         record_read(
             actor=actor,
@@ -158,35 +167,35 @@ def _record(actor: Actor, user_id: UserId, reason: str, now: datetime) -> tuple[
         return subject, find_head(tenant_id=actor.tenant_id)
 
 
-def _write_tables(files: _Files, subject: Subject, sources: Iterable[Source]) -> None:
+def _write_tables(files: _Files, subject: DataSubject, sources: Iterable[InventoryEntry]) -> None:
     """In one transaction."""
-    with tenant(subject.tenant_id):
+    with tenant_scope(subject.tenant_id):
         for source in sources:
             rows = source.rows(subject).iterator(chunk_size=_BATCH_ROWS)
             files.write(source.name, (msgspec.json.encode(row) for row in rows))
         files.write("retrieval_content", _indexed_content(subject))
 
 
-def _indexed_content(subject: Subject) -> Iterator[bytes]:
+def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
     """Of what is indexed for him alone; what a whole tenant shares is nobody's in particular."""
     holder = str(subject.user_id)
-    vault = Vault(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
+    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
     rows = RetrievalChunk.objects.filter(tenant_id=subject.tenant_id, holder=holder)
     for row in rows.order_by("id").iterator(chunk_size=_BATCH_ROWS):
         try:
             repository, path = vault.open_name(row.id, bytes(row.sealed_name))
             text = vault.open_text(row.id, bytes(row.sealed_text))
-        except SealBroken:
+        except DecryptionFailed:
             continue  # not what was stored
         yield msgspec.json.encode(
             {"id": row.id, "repository": repository, "path": path, "text": text}
         )
 
 
-def _kept_content(subject: Subject) -> Iterator[bytes]:
+def _kept_content(subject: DataSubject) -> Iterator[bytes]:
     """Outside any transaction, which does not wait for a storage."""
-    with tenant(subject.tenant_id):
-        kept = TelemetryObject.objects.filter(
+    with tenant_scope(subject.tenant_id):
+        kept = ContentObject.objects.filter(
             tenant_id=subject.tenant_id,
             user_id=subject.user_id,
             stored_at__isnull=False,
@@ -195,16 +204,16 @@ def _kept_content(subject: Subject) -> Iterator[bytes]:
         ids = list(kept.order_by("id").values_list("id", flat=True))
     for object_id in ids:
         try:
-            sealed = object_store.get(subject.tenant_id, object_id)
+            sealed = object_store.get_object(subject.tenant_id, object_id)
             data = open_sealed(
-                subject.tenant_id, place=object_store.place(object_id), sealed=sealed
+                subject.tenant_id, place=object_store.seal_context(object_id), sealed=sealed
             )
-        except (FileNotFoundError, KeyDestroyed, SealBroken):
+        except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
             continue  # erased since the ids were read, or not what was stored
         yield from data.splitlines()
 
 
-def _seal(files: _Files, subject: Subject, head: Head, now: datetime) -> dict[str, Any]:
+def _seal(files: _Files, subject: DataSubject, head: ChainHead, now: datetime) -> dict[str, Any]:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
     files.write_text("README.txt", _README.format(tenant=slug))
     manifest = signing_keys().sign_document(
@@ -221,11 +230,11 @@ def _seal(files: _Files, subject: Subject, head: Head, now: datetime) -> dict[st
         },
         purpose=PURPOSE,
     )
-    files.write_text(MANIFEST, canonical(manifest).decode())
+    files.write_text(MANIFEST, canonicalize(manifest).decode())
     return manifest
 
 
-def _said(name: str, written: Written) -> dict[str, Any]:
+def _said(name: str, written: WriteDigest) -> dict[str, Any]:
     return {
         "name": name,
         "rows": written.rows,

@@ -15,27 +15,30 @@ from django.db.models import F, Q
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import MAX_REASON_CHARS, read_reason
-from tenants.compliance.data_subjects.erasure_tombstones import Noted, note_once_committed
+from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.compliance.data_subjects.erasure_tombstones import (
+    ErasureTombstone,
+    note_once_committed,
+)
 from tenants.compliance.data_subjects.export_bundle import find_subject
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.models import Erasure, LegalHold, Membership, Tenant
-from tenants.privacy.content_capture.erasure import Reason
-from tenants.privacy.content_capture.erasure import demand_erasure as demand_content_erasure
+from tenants.privacy.content_capture.erasure import ContentErasureReason
+from tenants.privacy.content_capture.erasure import request_erasure as demand_content_erasure
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
-from tenants.security.encryption.operations import ShreddedKey, shred_scope
+from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.operations import shred_tenant as shred_keys
 
 _SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ErasureRequest:
     user_id: UserId
     reason: str
     # True: not at all while a legal hold lies on it. False: what is not held goes.
@@ -45,7 +48,7 @@ class Demand:
     again: uuid.UUID | None = None
 
 
-def demand_erasure(*, actor: Actor, demand: Demand, now: datetime) -> uuid.UUID:
+def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uuid.UUID:
     """Ends the membership of who is a member. From now on none of his content can be read.
 
     Raises Forbidden, Invalid, NotFound, and Conflict for the last owner, who is being erased or has
@@ -53,21 +56,23 @@ def demand_erasure(*, actor: Actor, demand: Demand, now: datetime) -> uuid.UUID:
     """
     actor.require(Permission.ERASE_SUBJECTS)
     reason = _reason(demand.reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
-        if demand.refuses_held and holds_on(actor.tenant_id, subject.user_id):
+        if demand.refuses_held and find_holds_on(actor.tenant_id, subject.user_id):
             raise Conflict("A legal hold lies on this person. Release it first.")
         _end(actor, demand, now)
-        demand_content_erasure(actor=actor, user_id=demand.user_id, reason=Reason.ERASED, now=now)
+        demand_content_erasure(
+            actor=actor, user_id=demand.user_id, reason=ContentErasureReason.ERASED, now=now
+        )
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
-        noted = Noted(subject.user_id, demand.again or uuid7())
+        noted = ErasureTombstone(subject.user_id, demand.again or uuid7())
         _create(actor, noted, reason, keys, now)
         _record(actor, "subject.erasure_demanded", f"user:{subject.user_id}", reason, now)
         return noted.erasure_id
 
 
-def demand_shredding(
+def request_tenant_erasure(
     *, actor: Actor, reason: str, now: datetime, again: uuid.UUID | None = None
 ) -> uuid.UUID:
     """Of all of a closed tenant. From now on nothing that was sealed for it opens again. `again` is
@@ -78,8 +83,8 @@ def demand_shredding(
     """
     actor.require_platform()
     reason = _reason(reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
         if row.status != TenantStatus.CLOSED:
             raise Conflict(
@@ -87,19 +92,19 @@ def demand_shredding(
                 slug=row.slug,
                 status=row.status,
             )
-        if holds_on(actor.tenant_id, None):
+        if find_holds_on(actor.tenant_id, None):
             raise Conflict("A legal hold lies on this tenant. Release it first.")
         if Erasure.objects.filter(tenant_id=actor.tenant_id, user_id=None).exists():
             raise Conflict("{slug} is being shredded, or has been.", slug=row.slug)
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
-        noted = Noted(None, again or uuid7())
+        noted = ErasureTombstone(None, again or uuid7())
         _create(actor, noted, reason, keys, now)
         _record(actor, "tenant.shredding_demanded", f"tenant:{row.slug}", reason, now)
         return noted.erasure_id
 
 
-def holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
+def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
     """Those in force that hold something of the person's, or for None anything of the tenant's.
     Inside the tenant's scope."""
     found = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None)
@@ -108,7 +113,7 @@ def holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
     return list(found.order_by("id"))
 
 
-def _end(actor: Actor, demand: Demand, now: datetime) -> None:
+def _end(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
     """Raises Forbidden, Conflict."""
     user_id = demand.user_id
     found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
@@ -125,9 +130,9 @@ def _end(actor: Actor, demand: Demand, now: datetime) -> None:
 
 def _create(
     actor: Actor,
-    noted: Noted,
+    noted: ErasureTombstone,
     reason: str,
-    keys: list[ShreddedKey],
+    keys: list[DestroyedKey],
     now: datetime,
 ) -> None:
     try:
@@ -149,7 +154,7 @@ def _create(
     note_once_committed(actor.tenant_id, noted)
 
 
-def _told(key: ShreddedKey) -> dict[str, Any]:
+def _told(key: DestroyedKey) -> dict[str, Any]:
     return {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope}
 
 
@@ -160,7 +165,7 @@ def _record(actor: Actor, action: str, target: str, reason: str, now: datetime) 
 
 
 def _reason(text: str) -> str:
-    reason = read_reason(text)
+    reason = parse_reason(text)
     if not reason:
-        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     return reason

@@ -13,16 +13,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from caret.foundation.ids import TenantId
-from tenants.models import MonthSpend, Outcome, Typed, UsageDay, UsageHour, UsageRecord
-from tenants.privacy.retention.tables import Hold, Table
-from tenants.usage.rollups.dirty_hours import lock_counting
+from tenants.models import MonthSpend, Outcome, TypingReport, UsageDay, UsageHour, UsageRecord
+from tenants.privacy.retention.tables import HoldPeriod, RetentionTable
+from tenants.usage.rollups.dirty_hours import lock_rollups
 
 TABLES: Final = (
-    Table(UsageRecord, "occurred_at", "user_id"),
-    Table(Outcome, "occurred_at", "user_id"),
-    Table(Typed, "occurred_at", "user_id"),
-    Table(UsageHour, "starts_at", "user_id"),
-    Table(UsageDay, "starts_at", "user_id"),
+    RetentionTable(UsageRecord, "occurred_at", "user_id"),
+    RetentionTable(Outcome, "occurred_at", "user_id"),
+    RetentionTable(TypingReport, "occurred_at", "user_id"),
+    RetentionTable(UsageHour, "starts_at", "user_id"),
+    RetentionTable(UsageDay, "starts_at", "user_id"),
 )
 _ID_BYTES: Final = 16
 Month = tuple[datetime, datetime]  # half-open
@@ -45,18 +45,18 @@ def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
     return list(_months(min(firsts), now + timedelta(days=1))) if firsts else []
 
 
-def rename(
+def pseudonymize_month(
     tenant_id: TenantId,
     month: Month,
     *,
     user_id: uuid.UUID,
     to: uuid.UUID,
-    holds: tuple[Hold, ...],
+    holds: tuple[HoldPeriod, ...],
 ) -> dict[str, int]:
     """Rows by table. Inside the tenant's scope: with its row locked, so that no hold is placed
     meanwhile."""
     # Else a roll-up that has read the old id could write it after we have looked for it.
-    lock_counting(tenant_id)
+    lock_rollups(tenant_id)
     counts = {}
     for table in TABLES:
         since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))
@@ -65,7 +65,7 @@ def rename(
     return counts
 
 
-def rename_spender(tenant_id: TenantId, user_id: uuid.UUID) -> int:
+def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
     """Another id for each month: of what was spent only sums are asked. Inside the tenant's
     scope."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
@@ -75,7 +75,7 @@ def rename_spender(tenant_id: TenantId, user_id: uuid.UUID) -> int:
     return len(months)
 
 
-def count_left(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[Hold, ...]) -> int:
+def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPeriod, ...]) -> int:
     """Rows that still name the person, and are not held. Inside the tenant's scope."""
     spent = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     left = 0 if holds else spent.count()

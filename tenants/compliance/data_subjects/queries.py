@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_user
 from tenants.models import Erasure, Membership
@@ -54,7 +61,7 @@ def find_subject_of(*, actor: Actor, text: str) -> PersonView:
     """By an e-mail address or an id. Raises Forbidden, and NotFound for who never was a member."""
     if not actor.may(Permission.EXPORT_SUBJECTS):
         actor.require(Permission.ERASE_SUBJECTS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(tenant_id=actor.tenant_id).select_related("user")
         try:
             row = rows.filter(user_id=uuid.UUID(text)).order_by("user_id").first()
@@ -79,7 +86,7 @@ def find_subject_of(*, actor: Actor, text: str) -> PersonView:
 
 def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
     """Of a person, or for None of all of the tenant."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
         return rows.order_by("id").values_list("id", flat=True).first()
 
@@ -88,11 +95,11 @@ def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[Erasu
     """Newest first. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_RETENTION)
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = Erasure.objects.filter(tenant_id=actor.tenant_id)
-        rows = first_of(found, limit=limit, after=after, time_field="requested_at")
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.requested_at, row.id))
-    return mapped(page, _view)
+        rows = fetch_first(found, limit=limit, after=after, time_field="requested_at")
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
+    return map_page(page, _view)
 
 
 def _view(row: Erasure) -> ErasureView:

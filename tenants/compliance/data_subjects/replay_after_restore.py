@@ -12,21 +12,21 @@ import structlog
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones as store
 from tenants.base.errors import Conflict, NotFound
-from tenants.compliance.data_subjects.erasure_tombstones import Noted, newest_noted
+from tenants.compliance.data_subjects.erasure_tombstones import ErasureTombstone, newest_noted
 from tenants.compliance.data_subjects.operations import (
-    Demand,
+    ErasureRequest,
     demand_erasure,
-    demand_shredding,
-    holds_on,
+    find_holds_on,
+    request_tenant_erasure,
 )
 from tenants.identity.members.queries import list_tenants
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Erasure, Tenant
 from tenants.privacy.retention.operations import release_hold
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 _REASON: Final = "It was demanded after the backup that was restored."
 _TO_CLOSED: Final = (
@@ -38,8 +38,8 @@ _TO_CLOSED: Final = (
 logger = structlog.get_logger(__name__)
 
 
-def demand_again(*, now: datetime) -> int:
-    """How many were; the worker erases, as ever. A second time there are none. Raises NotTheStore,
+def replay_erasures(*, now: datetime) -> int:
+    """How many were; the worker erases, as ever. A second time there are none. Raises WrongStore,
     and what the storage raises."""
     store.require_store()
     return sum(
@@ -49,29 +49,29 @@ def demand_again(*, now: datetime) -> int:
     )
 
 
-def _demand(tenant_id: TenantId, noted: Noted, now: datetime) -> bool:
+def _demand(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> bool:
     """False: the backup knows of it, or nothing of him."""
     try:
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             if Erasure.objects.filter(tenant_id=tenant_id, id=noted.erasure_id).exists():
                 return False
             if noted.user_id is None:
                 _demand_shredding(tenant_id, noted, now)
             else:
                 whom = UserId(str(noted.user_id))
-                demand = Demand(whom, _REASON, again=noted.erasure_id)
-                demand_erasure(actor=platform_actor(tenant_id), demand=demand, now=now)
+                demand = ErasureRequest(whom, _REASON, again=noted.erasure_id)
+                demand_erasure(actor=system_actor(tenant_id), demand=demand, now=now)
     except (Conflict, NotFound) as refused:
         logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=refused.code)
         return False
     return True
 
 
-def _demand_shredding(tenant_id: TenantId, noted: Noted, now: datetime) -> None:
-    actor = platform_actor(tenant_id)
+def _demand_shredding(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> None:
+    actor = system_actor(tenant_id)
     held = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
     for status in _TO_CLOSED[_TO_CLOSED.index(held) + 1 :]:
         set_status(actor=actor, status=status, reason=_REASON, now=now)
-    for hold in holds_on(tenant_id, None):
+    for hold in find_holds_on(tenant_id, None):
         release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)
-    demand_shredding(actor=actor, reason=_REASON, now=now, again=noted.erasure_id)
+    request_tenant_erasure(actor=actor, reason=_REASON, now=now, again=noted.erasure_id)

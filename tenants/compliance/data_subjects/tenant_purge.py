@@ -11,40 +11,40 @@ import redis
 from django.db.models import Max, Model, QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.compliance.data_subjects import anonymization
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import (
     AlertDelivery,
     ApiKey,
     AuditSink,
     Budget,
-    CapturedDomain,
+    DirtyHour,
     Domain,
     Erasure,
+    IdempotencyRecord,
     IdentityProvider,
     Invitation,
-    KeptAnswer,
-    PolicyLayerVersion,
+    LatencyDay,
+    LatencyHour,
+    PolicyOverrideVersion,
     PolicyVersion,
     RetrievalChunk,
-    RollupMark,
     ScimGroup,
     ScimToken,
     ScimUser,
-    SpeedDay,
-    SpeedHour,
     Team,
     TeamMembership,
     UsageDay,
     UsageHour,
+    VerifiedDomain,
 )
 from tenants.policy.document import DEFAULT_POLICY
-from tenants.policy.operations import add_version
+from tenants.policy.operations import insert_version
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.content_capture.erasure import demand_all
-from tenants.security.authorization.actor import platform_actor
+from tenants.privacy.content_capture.erasure import request_erasure_of_all
+from tenants.security.authorization.actor import system_actor
 from tenants.usage.ingestion.redis_stream import forget_rejected
 
 BATCH: Final = 1_000  # rows to a transaction
@@ -54,9 +54,18 @@ _SHREDDED: Final = "The tenant was shredded."
 Count = Callable[[dict[str, int]], None]
 # In an order in which no row points at one that has gone.
 _TABLES: Final[tuple[type[Model], ...]] = (
-    *(RetrievalChunk, KeptAnswer, ScimUser, ScimGroup, TeamMembership, Team, Budget, AuditSink),
-    *(IdentityProvider, Domain, PolicyLayerVersion, UsageHour, UsageDay),
-    *(SpeedHour, SpeedDay, RollupMark),
+    *(
+        RetrievalChunk,
+        IdempotencyRecord,
+        ScimUser,
+        ScimGroup,
+        TeamMembership,
+        Team,
+        Budget,
+        AuditSink,
+    ),
+    *(IdentityProvider, Domain, PolicyOverrideVersion, UsageHour, UsageDay),
+    *(LatencyHour, LatencyDay, DirtyHour),
 )
 
 
@@ -65,11 +74,13 @@ def purge(row: Erasure, *, now: datetime, count: Count) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
         _purge_table(tenant_id, model, count)
-    with tenant(tenant_id):
-        tenant_changed(tenant_id=tenant_id)  # locks the tenant; what gateways know is empty, too
+    with tenant_scope(tenant_id):
+        mark_snapshot_stale(
+            tenant_id=tenant_id
+        )  # locks the tenant; what gateways know is empty, too
         count(_empty_rows(tenant_id, now))
-        demand_all(tenant_id=tenant_id, now=now)
-    CapturedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
+        request_erasure_of_all(tenant_id=tenant_id, now=now)
+    VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     _purge_store(tenant_id, count)
     _purge_redis(connect(), tenant_id)
 
@@ -77,13 +88,13 @@ def purge(row: Erasure, *, now: datetime, count: Count) -> None:
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
     """No transaction binds a store: killed in between, these objects are counted nowhere."""
     num_objects = object_store.delete_all(tenant_id)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         count({"objects": num_objects})
 
 
 def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
     while True:
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             rows: QuerySet[Any] = model._default_manager.filter(tenant_id=tenant_id)
             some = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
             if not some:
@@ -95,15 +106,15 @@ def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
 def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
     keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id)
-    unnamed = invitations.exclude(email__endswith=anonymization.NOBODYS_DOMAIN)
+    unnamed = invitations.exclude(email__endswith=anonymization.ANONYMOUS_DOMAIN)
     mails = AlertDelivery.objects.filter(tenant_id=tenant_id)
     tokens = ScimToken.objects.filter(tenant_id=tenant_id)
     tokens.filter(revoked_at=None).update(revoked_at=now)
     return {
-        ApiKey._meta.db_table: anonymization.empty_keys(keys, now),
-        Invitation._meta.db_table: anonymization.empty_invitations(unnamed, now),
-        AlertDelivery._meta.db_table: anonymization.empty_mails(
-            mails.exclude(address__endswith=anonymization.NOBODYS_DOMAIN)
+        ApiKey._meta.db_table: anonymization.anonymize_keys(keys, now),
+        Invitation._meta.db_table: anonymization.anonymize_invitations(unnamed, now),
+        AlertDelivery._meta.db_table: anonymization.anonymize_recipients(
+            mails.exclude(address__endswith=anonymization.ANONYMOUS_DOMAIN)
         ),
         ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
         PolicyVersion._meta.db_table: _forget_policies(tenant_id, now),
@@ -117,8 +128,8 @@ def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
     if not versions.exclude(reason=_SHREDDED, author_id=None).exists():
         return 0  # an attempt before this did it
     last: int = versions.aggregate(last=Max("version"))["last"]
-    add_version(
-        actor=platform_actor(tenant_id),
+    insert_version(
+        actor=system_actor(tenant_id),
         policy=DEFAULT_POLICY,
         version=last + 1,
         reason=_SHREDDED,

@@ -11,7 +11,7 @@ import zlib
 from typing import IO, Any, Final
 from zipfile import BadZipFile, ZipFile
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 
 PURPOSE: Final = "data-subject-bundle/1"
@@ -48,7 +48,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise BadSignature("it is no bundle about a person")
     verify_document(keys, manifest, purpose=PURPOSE)
-    if canonical(manifest) != text:
+    if canonicalize(manifest) != text:
         raise BadSignature("its manifest is not spelt as it was signed")
     said = [each["name"] for each in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(said):

@@ -11,7 +11,7 @@ from tenants.base.verifier_cli import (
     EXIT_CODES,
     OK,
     UNUSABLE,
-    Unusable,
+    UnreadableInput,
     add_public_key,
     open_file,
     read_keys,
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
         keys = read_keys(options.public_key)
         with open_file(options.bundle) as bundle:
             manifest = verify_bundle(bundle, keys)
-    except Unusable as error:
+    except UnreadableInput as error:
         sys.stderr.write(f"verify_bundle: {error}\n")
         return UNUSABLE
     except BadSignature as error:

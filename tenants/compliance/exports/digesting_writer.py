@@ -7,7 +7,7 @@ from typing import IO, Any
 
 
 @dataclass(slots=True)
-class Written:
+class WriteDigest:
     """What an export's proof says of a file."""
 
     rows: int = 0
@@ -24,10 +24,10 @@ class Written:
         return data
 
 
-class Noted(io.RawIOBase):
+class DigestingWriter(io.RawIOBase):
     """Passes on what is written, and notes it. Left open: it is its opener's."""
 
-    def __init__(self, out: IO[bytes], written: Written) -> None:
+    def __init__(self, out: IO[bytes], written: WriteDigest) -> None:
         self._out = out
         self._written = written
 

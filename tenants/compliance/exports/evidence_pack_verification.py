@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from typing import IO, Any, Final
 from zipfile import BadZipFile, ZipFile
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 from tenants.compliance.exports.verification import (
     FORMAT,
     PROOF_SUFFIX,
-    Broken,
+    BrokenExport,
     Document,
     require_same,
     verify_proof,
 )
 from tenants.privacy.retention.verification import verify_certificate
-from tenants.security.audit.export_verification import Broken as TrailBroken
+from tenants.security.audit.export_verification import VerificationFailed as TrailBroken
 from tenants.security.audit.export_verification import verify_export as verify_trail
 
 KIND: Final = "caret-evidence-pack"
@@ -54,7 +54,7 @@ def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
             for name in said:
                 _verify_by_itself(archive, name, said, keys)
     except _UNREADABLE as error:
-        raise Broken(f"the pack: it cannot be read ({type(error).__name__})") from None
+        raise BrokenExport(f"the pack: it cannot be read ({type(error).__name__})") from None
     return manifest
 
 
@@ -63,16 +63,16 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
         text = file.read(_MAX_DOCUMENT_BYTES)
     manifest = json.loads(text)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
-        raise Broken("the pack: its manifest is none of an evidence pack")
+        raise BrokenExport("the pack: its manifest is none of an evidence pack")
     try:
         verify_document(keys, manifest, purpose=PURPOSE)
     except BadSignature as error:
-        raise Broken(f"the manifest: {error}") from None
-    if canonical(manifest) != text or manifest.get("format") != FORMAT:
-        raise Broken("the manifest: it is not spelt as it was signed")
+        raise BrokenExport(f"the manifest: {error}") from None
+    if canonicalize(manifest) != text or manifest.get("format") != FORMAT:
+        raise BrokenExport("the manifest: it is not spelt as it was signed")
     expected = [each["name"] for each in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(expected):
-        raise Broken("the pack: it has other files than its manifest names")
+        raise BrokenExport("the pack: it has other files than its manifest names")
     return manifest
 
 
@@ -84,7 +84,7 @@ def _verify_bytes(archive: ZipFile, about: Mapping[str, Any]) -> None:
             digest.update(piece)
             left -= len(piece)
     if left or digest.hexdigest() != about["sha256"]:
-        raise Broken(f"{about['name']}: it is not as it was signed")
+        raise BrokenExport(f"{about['name']}: it is not as it was signed")
 
 
 def _verify_by_itself(
@@ -100,5 +100,5 @@ def _verify_by_itself(
         elif name == TRAIL:
             with archive.open(name) as file:
                 verify_trail(file, keys)
-    except (Broken, BadSignature, TrailBroken) as error:
-        raise Broken(f"{name}: {error}") from None
+    except (BrokenExport, BadSignature, TrailBroken) as error:
+        raise BrokenExport(f"{name}: {error}") from None

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from tenants.base.pagination import MAX_PAGE, Page
-from tenants.compliance.exports.rows import BATCH_ROWS, Asked, Batch, Row, Value
+from tenants.compliance.exports.rows import BATCH_ROWS, Row, RowBatch, RowQuery, Value
 
 _MadeAt = Callable[[Any], datetime]
 
@@ -24,12 +24,12 @@ _MadeAt = Callable[[Any], datetime]
 class PagedRows:
     """Newest first, as lists are."""
 
-    page: Callable[[Asked, int, str | None], Page[Any]]  # limit and cursor
+    page: Callable[[RowQuery, int, str | None], Page[Any]]  # limit and cursor
     row: Callable[[Any], Row]
     # By which a row is in a period; None: a list of what there is now, whatever the period.
     made_at: _MadeAt | None = None
 
-    def read(self, asked: Asked, *, after: str | None) -> Batch:
+    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
         rows: list[Row] = []
         while len(rows) < BATCH_ROWS:
             page = self.page(asked, MAX_PAGE, after)
@@ -37,12 +37,12 @@ class PagedRows:
             after = page.next_cursor
             if after is None:
                 break
-        return Batch(rows, after)
+        return RowBatch(rows, after)
 
-    def expect(self, _asked: Asked) -> int | None:
+    def expect(self, _asked: RowQuery) -> int | None:
         return None
 
-    def _is_asked(self, asked: Asked, each: Any) -> bool:
+    def _is_asked(self, asked: RowQuery, each: Any) -> bool:
         if self.made_at is None:
             return True
         return asked.period.start <= self.made_at(each) < asked.period.end
@@ -52,13 +52,13 @@ class PagedRows:
 class ListedRows:
     """Of what a tenant has a handful of."""
 
-    rows: Callable[[Asked], Sequence[Row]]
+    rows: Callable[[RowQuery], Sequence[Row]]
 
-    def read(self, asked: Asked, *, after: str | None) -> Batch:
+    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
         assert after is None, "there is one batch"
-        return Batch(self.rows(asked), None)
+        return RowBatch(self.rows(asked), None)
 
-    def expect(self, _asked: Asked) -> int | None:
+    def expect(self, _asked: RowQuery) -> int | None:
         return None
 
 

@@ -15,29 +15,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.signing_keys import signing_keys
-from tenants.compliance.exports.digesting_writer import Written
+from tenants.compliance.exports.digesting_writer import WriteDigest
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.rows import Asked, Period
+from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import FORMAT, KIND, PURPOSE
 from tenants.models import Tenant
 from tenants.security.audit.hash_chain import timestamp
-from tenants.security.audit.queries import Head, find_head
+from tenants.security.audit.queries import ChainHead, find_head
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class ProofStart:
     """What is true before the first row is read."""
 
     complete_until: datetime | None  # None: nothing is complete yet
-    head: Head
+    head: ChainHead
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ProvenFile:
     """What is proven."""
 
     export_id: uuid.UUID | None  # None: an operator's, on the command line
@@ -48,18 +48,23 @@ class File:
     period: Period | None  # None: what there was when it was read
 
 
-def begin(export: Export, asked: Asked) -> Beginning:
+def start_proof(export: Export, asked: RowQuery) -> ProofStart:
     """Call it before the first row is read. Two queries or three."""
     until = export.complete_until(asked.tenant_id, asked.now)
-    with tenant(asked.tenant_id):
-        return Beginning(until, find_head(tenant_id=asked.tenant_id))
+    with tenant_scope(asked.tenant_id):
+        return ProofStart(until, find_head(tenant_id=asked.tenant_id))
 
 
-def prove(
-    *, tenant_id: TenantId, file: File, beginning: Beginning, written: Written, now: datetime
+def sign_proof(
+    *,
+    tenant_id: TenantId,
+    file: ProvenFile,
+    beginning: ProofStart,
+    written: WriteDigest,
+    now: datetime,
 ) -> bytes:
     """Call it after the last row is read. Two queries."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
         after = find_head(tenant_id=tenant_id)
     document = {
@@ -75,10 +80,10 @@ def prove(
         "sha256": written.sha256,
         "audit": {"before": _head(beginning.head), "after": _head(after)},
     }
-    return canonical(signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"
+    return canonicalize(signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"
 
 
-def _about(file: File) -> dict[str, Any]:
+def _about(file: ProvenFile) -> dict[str, Any]:
     return {
         "export_id": None if file.export_id is None else str(file.export_id),
         "definition": file.definition,
@@ -90,7 +95,7 @@ def _about(file: File) -> dict[str, Any]:
     }
 
 
-def _head(head: Head) -> dict[str, Any]:
+def _head(head: ChainHead) -> dict[str, Any]:
     return {"sequence": head.sequence, "hash": head.hash.hex()}
 
 

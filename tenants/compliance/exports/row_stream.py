@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
-from tenants.base.time_bounds import require_moment
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
+from tenants.base.time_bounds import validate_datetime
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.rows import Asked, Period, Row
+from tenants.compliance.exports.rows import Period, Row, RowQuery
 from tenants.security.audit.operations import record_read
 
 
 def require_period(period: Period) -> None:
     """Raises Invalid."""
-    require_moment("since", period.start)
-    require_moment("until", period.end)
+    validate_datetime("since", period.start)
+    validate_datetime("until", period.end)
     if period.start >= period.end:
-        raise Invalid("until", "A period ends after its start.")
+        raise InvalidValue("until", "A period ends after its start.")
 
 
-def read_rows(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
+def read_rows(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
     """Batches in the export's order; that they are read is in the audit trail before the first is.
 
     Raises Forbidden, Invalid, at once.
@@ -29,10 +29,10 @@ def read_rows(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
     return _batches(export, asked)
 
 
-def record_export(export: Export, asked: Asked) -> None:
+def record_export(export: Export, asked: RowQuery) -> None:
     """In a transaction of its own, before anything is read: the entry holds the tenant's audit
     trail until its commit, and an export may take minutes."""
-    with tenant(asked.tenant_id):
+    with tenant_scope(asked.tenant_id):
         record_read(
             actor=asked.actor,
             action="export.read",
@@ -46,7 +46,7 @@ def record_export(export: Export, asked: Asked) -> None:
         )
 
 
-def _batches(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
+def _batches(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
     after: str | None = None
     while True:
         batch = export.source.read(asked, after=after)

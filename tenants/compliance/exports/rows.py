@@ -15,7 +15,7 @@ Value = str | int | float | bool | datetime | date | UUID | None
 Row = tuple[Value, ...]
 
 
-class Kind(StrEnum):
+class ColumnType(StrEnum):
     """What a column holds; None beside it only where the column may be empty."""
 
     TEXT = "text"
@@ -28,9 +28,9 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ExportColumn:
     name: str
-    kind: Kind
+    kind: ColumnType
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RowQuery:
     """Whose rows, of when. Permissions are looked at before: sources ask none of their own that
     the export's does not imply."""
 
@@ -56,20 +56,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowBatch:
     rows: Sequence[Row]
     next: str | None  # the place after its last row; None: there are no more
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Gives the same rows in the same order however often it is asked, but for what has changed
     meanwhile; a row is never given twice, as places only move on."""
 
-    def read(self, asked: Asked, *, after: str | None) -> Batch:
+    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
         """Outside any scope; opens the tenant's for one transaction. `after`: a place that a batch
         has named; None: the beginning."""
         ...
 
-    def expect(self, asked: Asked) -> int | None:
+    def expect(self, asked: RowQuery) -> int | None:
         """How many rows there are about to be; None: not known before they are read."""
         ...

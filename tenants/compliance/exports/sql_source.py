@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from django.db import connection
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.compliance.exports.rows import BATCH_ROWS, Asked, Batch
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.compliance.exports.rows import BATCH_ROWS, RowBatch, RowQuery
 
 # What every query begins its conditions with; `time` is the column that a period is about.
 WITHIN: Final = "WHERE tenant_id = %(tenant)s AND {time} >= %(start)s AND {time} < %(end)s"
@@ -27,7 +27,7 @@ class SqlRows:
     source: str  # FROM and WHERE, with the parameters %(tenant)s, %(start)s and %(end)s
     key: tuple[str, ...]  # expressions, none of them null; unique within the tenant
 
-    def read(self, asked: Asked, *, after: str | None) -> Batch:
+    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
         parameters: dict[str, Any] = {
             "tenant": asked.tenant_id,
             "start": asked.period.start,
@@ -35,22 +35,22 @@ class SqlRows:
             "batch": BATCH_ROWS,
             **_places(after),
         }
-        with tenant(asked.tenant_id), connection.cursor() as cursor:
+        with tenant_scope(asked.tenant_id), connection.cursor() as cursor:
             cursor.execute(self._query(is_first=after is None), parameters)
             found: list[tuple[Any, ...]] = cursor.fetchall()
         rows = [row[: len(self.columns)] for row in found]
         if len(found) < BATCH_ROWS:
-            return Batch(rows, None)
-        return Batch(rows, json.dumps(found[-1][len(self.columns) :]))
+            return RowBatch(rows, None)
+        return RowBatch(rows, json.dumps(found[-1][len(self.columns) :]))
 
-    def expect(self, asked: Asked) -> int | None:
+    def expect(self, asked: RowQuery) -> int | None:
         """Counts them: some 50 ms for a quarter of a million."""
         parameters: dict[str, Any] = {
             "tenant": asked.tenant_id,
             "start": asked.period.start,
             "end": asked.period.end,
         }
-        with tenant(asked.tenant_id), connection.cursor() as cursor:
+        with tenant_scope(asked.tenant_id), connection.cursor() as cursor:
             cursor.execute(f"SELECT count(*) {self.source}", parameters)  # our own text
             return int(cursor.fetchone()[0])
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import IO, Any, Final
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 
 KIND: Final = "caret-export-proof"
@@ -22,7 +22,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 Document = dict[str, Any]
 
 
-class Broken(Exception):
+class BrokenExport(Exception):
     """The text says what is wrong, with the proof or with the data."""
 
 
@@ -43,35 +43,39 @@ def verify_proof(proof: bytes, keys: PublicKeys) -> Document:
     try:
         verify_document(keys, document, purpose=PURPOSE)
     except BadSignature as error:
-        raise Broken(f"the proof: {error}") from None
+        raise BrokenExport(f"the proof: {error}") from None
     if document.get("format") != FORMAT:
-        raise Broken("the proof: this verifier does not know its format")
+        raise BrokenExport("the proof: this verifier does not know its format")
     return document
 
 
 def require_same(document: Document, *, num_bytes: int, sha256: str) -> None:
     """That a file is the one of a verified proof. Raises Broken."""
     if num_bytes != document["bytes"]:
-        raise Broken(f"the data: it has {num_bytes} bytes, its proof says {document['bytes']}")
+        raise BrokenExport(
+            f"the data: it has {num_bytes} bytes, its proof says {document['bytes']}"
+        )
     if sha256 != document["sha256"]:
-        raise Broken("the data: it was changed; its SHA-256 is not the one that its proof says")
+        raise BrokenExport(
+            "the data: it was changed; its SHA-256 is not the one that its proof says"
+        )
 
 
 def _parse(proof: bytes) -> Document:
     if len(proof) > _MAX_PROOF_BYTES:
-        raise Broken("the proof: it is too long to be one")
+        raise BrokenExport("the proof: it is too long to be one")
     try:
         document = json.loads(proof)
-        if isinstance(document, dict) and canonical(document) + b"\n" == proof:
+        if isinstance(document, dict) and canonicalize(document) + b"\n" == proof:
             return _of_kind(document)
     except (ValueError, RecursionError):
         pass
-    raise Broken("the proof: it is not spelt as proofs are; it was changed or cut off")
+    raise BrokenExport("the proof: it is not spelt as proofs are; it was changed or cut off")
 
 
 def _of_kind(document: Document) -> Document:
     if document.get("kind") != KIND:
-        raise Broken("the proof: it is none of an export")
+        raise BrokenExport("the proof: it is none of an export")
     return document
 
 

@@ -11,13 +11,13 @@ from tenants.base.verifier_cli import (
     EXIT_CODES,
     OK,
     UNUSABLE,
-    Unusable,
+    UnreadableInput,
     add_public_key,
     open_file,
     read_keys,
 )
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
-from tenants.compliance.exports.verification import PROOF_SUFFIX, Broken, verify_export
+from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, verify_export
 
 PACK: Final = "evidence_pack"
 _NO_PROOF: Final = "There is no proof of the ZIP itself beside it: what is inside was verified.\n"
@@ -27,11 +27,11 @@ def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     try:
         said = _verify(options, read_keys(options.public_key))
-    except Unusable as error:
+    except UnreadableInput as error:
         return _complain(str(error))
     except OSError as error:
         return _complain(f"{error.filename} cannot be read: {error.strerror}")
-    except Broken as error:
+    except BrokenExport as error:
         sys.stdout.write(f"BROKEN: {error}.\n")
         return BROKEN
     sys.stdout.write(said)

@@ -12,9 +12,9 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import IntegrityError, transaction
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from tenants.base.errors import Conflict, Invalid, NotFound
-from tenants.base.operator_roles import MAY_CHANGE, OperatorRole
-from tenants.base.text_validation import is_storable, require_storable
+from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.base.operator_roles import WRITE_ROLES, OperatorRole
+from tenants.base.text_validation import is_storable, validate_text
 from tenants.fleet.operators import totp
 from tenants.models import Operator
 
@@ -35,7 +35,7 @@ class OperatorView:
 
     @property
     def may_change(self) -> bool:
-        return self.role in MAY_CHANGE
+        return self.role in WRITE_ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
     """A handle is good for one person for ever: audit trails name him by it. Raises Invalid,
     Conflict."""
     if _HANDLE.fullmatch(handle) is None:
-        raise Invalid("handle", "Write 2 to 20 lower-case letters and digits, a letter first.")
-    require_storable("name", name)
+        raise InvalidValue("handle", "Write 2 to 20 lower-case letters and digits, a letter first.")
+    validate_text("name", name)
     row = Operator(handle=handle, name=name.strip()[:120], role=role, created_at=now)
     credentials = _renew(row)
     try:
@@ -62,7 +62,7 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
     return credentials
 
 
-def renew_operator(*, handle: str) -> Credentials:
+def reset_operator(*, handle: str) -> Credentials:
     """A new password and a new second factor; who was disabled may sign in again. His sessions end.
     Raises NotFound."""
     with transaction.atomic():
@@ -98,7 +98,7 @@ def authenticate(*, handle: str, password: str, code: str, now: datetime) -> Ope
     return _view(row) if _takes_code(row, code, now) else None
 
 
-def confirm(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
+def verify_code(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
     """Whether who is signed in has his app at hand, as when he came in. A code is taken once."""
     row = _enabled(id=operator_id)
     return row is not None and _takes_code(row, code, now)
@@ -116,7 +116,7 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
 
 def _takes_code(row: Operator, code: str, now: datetime) -> bool:
     secret = totp.unsealed(bytes(row.sealed_factor), row.id)
-    step = totp.step_of(secret, code, now=now, after=row.last_step)
+    step = totp.match_time_step(secret, code, now=now, after=row.last_step)
     if step is None:
         return False
     # Of two at the same time one is let in.
@@ -139,7 +139,7 @@ def _renew(row: Operator) -> Credentials:
     row.password = make_password(password)
     row.sealed_factor = totp.sealed(secret, row.id)
     row.last_step = 0
-    return Credentials(password, totp.address_of(secret, row.handle))
+    return Credentials(password, totp.build_totp_uri(secret, row.handle))
 
 
 @cache

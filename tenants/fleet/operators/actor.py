@@ -3,7 +3,7 @@
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.security.authorization.actor import Actor, Operator
+from tenants.security.authorization.actor import Actor, OperatorIdentity
 
 
 def operator_actor(
@@ -16,5 +16,5 @@ def operator_actor(
         role=Role.AUDITOR,
         address=address,
         request_id=request_id,
-        operator=Operator(operator.handle, may_change=operator.may_change),
+        operator=OperatorIdentity(operator.handle, may_change=operator.may_change),
     )

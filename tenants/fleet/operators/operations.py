@@ -5,12 +5,12 @@ from datetime import date, datetime
 from typing import Final
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, Invalid
-from tenants.base.text_validation import read_reason
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden, InvalidValue
+from tenants.base.text_validation import parse_reason
 from tenants.billing.plans.operations import subscribe
-from tenants.fleet.snapshots.platform_limits import Ceiling
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.platform_limits import PlatformLimits
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Tenant
@@ -28,8 +28,10 @@ def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datet
     if status not in _STATUSES:
         raise Forbidden("Closing a tenant is done on the command line.")
     reason = required_reason(reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(
+            tenant_id=actor.tenant_id
+        )  # locks the tenant: its status stays as we see it
         if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
             raise Forbidden("This tenant is closing: thinking it over is the command line's, too.")
         set_status(actor=actor, status=status, reason=reason, now=now)
@@ -45,8 +47,8 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
     """Says where the data is kept; moves nothing. Raises Forbidden, Invalid, NotFound."""
     actor.require_operator()
     region, reason = read_region(region), required_reason(reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
         Tenant.objects.filter(id=actor.tenant_id).update(region=region)
         record_change(
@@ -59,7 +61,7 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
         )
 
 
-def change_limits(*, actor: Actor, ceiling: Ceiling, reason: str, now: datetime) -> None:
+def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: datetime) -> None:
     """What the tenant may have at most, whatever its policy says. Gateways hold it within a second.
     Raises Forbidden, Invalid, NotFound."""
     actor.require_operator()
@@ -67,11 +69,13 @@ def change_limits(*, actor: Actor, ceiling: Ceiling, reason: str, now: datetime)
     after = _facts(ceiling)
     for name, value in after.items():
         if value is not None and not 1 <= value <= MAX_CEILING:
-            raise Invalid(name, "Write 1 to {most:,}, or nothing for no limit.", most=MAX_CEILING)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+            raise InvalidValue(
+                name, "Write 1 to {most:,}, or nothing for no limit.", most=MAX_CEILING
+            )
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
-        before = _facts(Ceiling(row.max_concurrent_completions, row.max_requests_per_minute))
+        before = _facts(PlatformLimits(row.max_concurrent_completions, row.max_requests_per_minute))
         Tenant.objects.filter(id=actor.tenant_id).update(**after)
         record_change(
             actor=actor,
@@ -85,12 +89,12 @@ def change_limits(*, actor: Actor, ceiling: Ceiling, reason: str, now: datetime)
 
 def required_reason(text: str) -> str:
     """Raises Invalid."""
-    if not (reason := read_reason(text)):
-        raise Invalid("reason", "Say why: the tenant's auditors read it.")
+    if not (reason := parse_reason(text)):
+        raise InvalidValue("reason", "Say why: the tenant's auditors read it.")
     return reason
 
 
-def _facts(ceiling: Ceiling) -> dict[str, int | None]:
+def _facts(ceiling: PlatformLimits) -> dict[str, int | None]:
     return {
         "max_concurrent_completions": ceiling.max_concurrent_completions,
         "max_requests_per_minute": ceiling.max_requests_per_minute,

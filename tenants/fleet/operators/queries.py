@@ -14,13 +14,20 @@ from django.db.models import Count
 from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Role
 from tenants.base.text_validation import is_storable
 from tenants.fleet.operators.operations import required_reason
-from tenants.fleet.snapshots.platform_limits import Ceiling
+from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.models import ApiKey, Membership, PolicyVersion, Subscription, Tenant
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor
@@ -30,7 +37,7 @@ MAX_VERSIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryRow:
+class TenantDirectoryRow:
     tenant_id: TenantId
     slug: str
     name: str
@@ -40,7 +47,7 @@ class DirectoryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyLine:
+class KeyRow:
     lookup_id: LookupId
     kind: KeyKind
     created_at: datetime
@@ -50,35 +57,35 @@ class KeyLine:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionLine:
+class VersionRow:
     version: int
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class TenantLook:
-    tenant: DirectoryRow
-    ceiling: Ceiling
+class TenantDetails:
+    tenant: TenantDirectoryRow
+    ceiling: PlatformLimits
     plans: list[tuple[date, str]]  # from which day on which; newest first
     members: dict[Role, int]  # how many
     num_keys: int
-    keys: list[KeyLine]  # newest first, at most MAX_KEYS
-    policy_versions: list[VersionLine]  # newest first, at most MAX_VERSIONS
+    keys: list[KeyRow]  # newest first, at most MAX_KEYS
+    policy_versions: list[VersionRow]  # newest first, at most MAX_VERSIONS
 
 
-def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[DirectoryRow]:
+def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[TenantDirectoryRow]:
     """Newest first; with `search` those whose slug begins with it. The directory holds no
     customer's content. Raises Invalid. One query."""
     found = Tenant.objects.all()
     if search:
         begins = search if is_storable(search) else ""
         found = found.filter(slug__startswith=begins) if begins else found.none()
-    rows = first_of(found, limit=limit, after=read_cursor(cursor))
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, _directory_row)
+    rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, _directory_row)
 
 
-def find_in_directory(tenant_id: str) -> DirectoryRow:
+def find_in_directory(tenant_id: str) -> TenantDirectoryRow:
     """Raises NotFound."""
     try:
         return _directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
@@ -86,16 +93,18 @@ def find_in_directory(tenant_id: str) -> DirectoryRow:
         raise NotFound("There is no such tenant.") from error
 
 
-def look_at(*, actor: Actor, reason: str, now: datetime) -> TenantLook:
+def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDetails:
     """That somebody looked, and why, is in the tenant's audit trail. Raises Invalid, NotFound."""
     reason = required_reason(reason)
     row = find_in_directory(actor.tenant_id)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         bounds = Tenant.objects.get(id=actor.tenant_id)
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id)
-        look = TenantLook(
+        look = TenantDetails(
             tenant=row,
-            ceiling=Ceiling(bounds.max_concurrent_completions, bounds.max_requests_per_minute),
+            ceiling=PlatformLimits(
+                bounds.max_concurrent_completions, bounds.max_requests_per_minute
+            ),
             plans=_plans(actor.tenant_id),
             members=_members(actor.tenant_id),
             num_keys=keys.count(),
@@ -123,14 +132,14 @@ def _members(tenant_id: TenantId) -> dict[Role, int]:
     return {Role(role): num for role, num in counted}
 
 
-def _versions(tenant_id: TenantId) -> list[VersionLine]:
+def _versions(tenant_id: TenantId) -> list[VersionRow]:
     found = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
     rows = found.values_list("version", "created_at")[:MAX_VERSIONS]
-    return [VersionLine(version, at) for version, at in rows]
+    return [VersionRow(version, at) for version, at in rows]
 
 
-def _key_line(key: ApiKey) -> KeyLine:
-    return KeyLine(
+def _key_line(key: ApiKey) -> KeyRow:
+    return KeyRow(
         lookup_id=LookupId(key.lookup_id),
         kind=KeyKind(key.kind),
         created_at=key.created_at,
@@ -140,8 +149,8 @@ def _key_line(key: ApiKey) -> KeyLine:
     )
 
 
-def _directory_row(row: Tenant) -> DirectoryRow:
-    return DirectoryRow(
+def _directory_row(row: Tenant) -> TenantDirectoryRow:
+    return TenantDirectoryRow(
         tenant_id=TenantId(str(row.id)),
         slug=row.slug,
         name=row.name,

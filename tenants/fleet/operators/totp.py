@@ -30,7 +30,7 @@ def unsealed(data: bytes, operator_id: UUID) -> bytes:
     return unseal(_key(), data, bound_to=_bound_to(operator_id))
 
 
-def address_of(secret: bytes, handle: str) -> str:
+def build_totp_uri(secret: bytes, handle: str) -> str:
     """`otpauth://...`, as apps read it."""
     return _codes(secret).get_provisioning_uri(handle, "Caret operators")
 
@@ -39,7 +39,7 @@ def code_at(secret: bytes, step: int) -> str:
     return _codes(secret).generate(step * STEP_S).decode()
 
 
-def step_of(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
+def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
     """Whose code it is, of the present steps that come after `after`; None: of none."""
     present = int(now.timestamp()) // STEP_S
     steps = range(max(present - _TOLERANCE, after + 1), present + _TOLERANCE + 1)

@@ -20,26 +20,26 @@ from caret.contracts.added_replicas import (
     ADDITIONS_VERSION,
     SCHEMA,
     SPECULATION,
-    Addition,
+    ReplicaChange,
     decode_addition,
     encode_addition,
 )
 from caret.foundation.clock import from_unix_ms, to_unix_ms
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.base.text_validation import read_reason
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
+from tenants.base.text_validation import parse_reason
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.draining import LastOfPool, Members, emptied_pools
-from tenants.fleet.pools.fleet_state import Steering
+from tenants.fleet.pools.draining import LastReplicaOfPool, Members, find_emptied_pools
+from tenants.fleet.pools.fleet_state import FleetStateStore
 from tenants.fleet.pools.replica_url import read_engine_url, read_kv_events
 
 MAX_ADDED: Final = 1_000  # as many as gateways read
-_STEERING: Final = Steering(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
+_STEERING: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
 Places = Mapping[str, Sequence[str]]  # of pools: networks and names in which replicas may stand
 logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedReplicaRecord:
     """One change; those that hold are additions."""
 
     pool: str
@@ -51,14 +51,14 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Additions:
+class AddedReplicas:
     version: str
-    held: dict[tuple[str, str], Added]  # by pool and replica
-    latest: list[Added]  # newest first, removals included
+    held: dict[tuple[str, str], AddedReplicaRecord]  # by pool and replica
+    latest: list[AddedReplicaRecord]  # newest first, removals included
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FleetView:
     """What is so."""
 
     members: Members  # as the gateways tell; likewise:
@@ -67,7 +67,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class OldReplica:
+class RemoveReplica:
     pool: str
     replica: str
     reason: str
@@ -75,7 +75,7 @@ class OldReplica:
 
 
 @dataclass(frozen=True, slots=True)
-class NewReplica:
+class AddReplica:
     pool: str
     url: str
     reason: str
@@ -83,11 +83,11 @@ class NewReplica:
     speculation: str = ""  # one of SPECULATION; "": it does not speculate
 
 
-def read_additions(connection: redis.Redis) -> Additions:
+def read_additions(connection: redis.Redis) -> AddedReplicas:
     """Raises Unavailable."""
     said = _STEERING.read(connection)
     held = {key: found for key in said.held if (found := _added(said.held[key])) is not None}
-    return Additions(
+    return AddedReplicas(
         version=said.version,
         held={(each.pool, each.replica): each for each in held.values()},
         latest=[found for data in said.latest if (found := _added(data)) is not None],
@@ -98,8 +98,8 @@ def add_replica(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    wish: NewReplica,
-    known: Known,
+    wish: AddReplica,
+    known: FleetView,
     now: datetime,
 ) -> str:
     """Returns the replica's name. Raises Forbidden, Invalid by the field, NotFound of the pool,
@@ -116,14 +116,14 @@ def add_replica(
     kv_events = read_kv_events(wish.kv_events, allowed)
     replica = urlsplit(url).netloc
     if wish.speculation not in ("", *SPECULATION):
-        raise Invalid("speculation", "Choose one of these.")
+        raise InvalidValue("speculation", "Choose one of these.")
     reason = _read_reason(wish.reason)
     held = read_additions(connection)
     if replica in known.members[wish.pool] or (wish.pool, replica) in held.held:
         raise Conflict(gettext_noop("{replica} is in this pool already."), replica=replica)
     if len(held.held) >= MAX_ADDED:
         raise Conflict(gettext_noop("Gateways read {n} additions at most."), n=MAX_ADDED)
-    addition = Addition(
+    addition = ReplicaChange(
         schema=SCHEMA,
         pool=wish.pool,
         url=url,
@@ -142,11 +142,11 @@ def remove_replica(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    wish: OldReplica,
-    known: Known,
+    wish: RemoveReplica,
+    known: FleetView,
     now: datetime,
 ) -> None:
-    """Only one that was added. Raises Forbidden, Invalid, NotFound, LastOfPool, Conflict,
+    """Only one that was added. Raises Forbidden, Invalid, NotFound, LastReplicaOfPool, Conflict,
     Unavailable."""
     _require_manager(operator)
     said = _STEERING.read(connection)
@@ -156,12 +156,12 @@ def remove_replica(
     reason = _read_reason(wish.reason)
     emptied = emptied_by(wish.pool, wish.replica, known)
     if emptied and wish.confirmation.strip() != wish.replica:
-        raise LastOfPool(emptied)
+        raise LastReplicaOfPool(emptied)
     try:
         url = decode_addition(data).url
     except msgspec.DecodeError:  # of a newer version, or nobody of ours: it goes all the same
         url = f"http://{wish.replica}"
-    removal = Addition(
+    removal = ReplicaChange(
         schema=SCHEMA,
         pool=wish.pool,
         url=url,
@@ -173,13 +173,13 @@ def remove_replica(
     _say(connection, removal, wish.replica, said.version)
 
 
-def emptied_by(pool: str, replica: str, known: Known) -> list[str]:
+def emptied_by(pool: str, replica: str, known: FleetView) -> list[str]:
     """The pool, if no other replica of it is left that is not drained."""
     members = {pool: known.members.get(pool, frozenset())}
-    return emptied_pools(replica, known.drained, members)
+    return find_emptied_pools(replica, known.drained, members)
 
 
-def _say(connection: redis.Redis, change: Addition, replica: str, version: str) -> None:
+def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: str) -> None:
     _STEERING.change(
         connection,
         _field(change.pool, replica),
@@ -202,9 +202,9 @@ def _require_manager(operator: OperatorView) -> None:
 
 
 def _read_reason(text: str) -> str:
-    reason = read_reason(text)
+    reason = parse_reason(text)
     if not reason:
-        raise Invalid("reason", "Say why: it is in the log.")
+        raise InvalidValue("reason", "Say why: it is in the log.")
     return reason
 
 
@@ -212,7 +212,7 @@ def _field(pool: str, replica: str) -> str:
     return f"{pool} {replica}"
 
 
-def _added(data: bytes) -> Added | None:
+def _added(data: bytes) -> AddedReplicaRecord | None:
     """None: a newer version has written it, or nobody of ours."""
     try:
         change = decode_addition(data)
@@ -220,7 +220,7 @@ def _added(data: bytes) -> Added | None:
         replica = urlsplit(change.url).netloc
     except (msgspec.DecodeError, OverflowError, ValueError):
         return None
-    return Added(
+    return AddedReplicaRecord(
         pool=change.pool,
         replica=replica,
         is_added=change.is_added,

@@ -1,11 +1,11 @@
 """Figures for the capacity planner, as far as gateways have measured them. Pure."""
 
-from tenants.fleet.pools.installation_status import Installation
-from tenants.fleet.pools.metric_samples import Samples
+from tenants.fleet.pools.installation_status import InstallationStatus
+from tenants.fleet.pools.metric_samples import MetricSamples
 from tenants.fleet.pools.pool_status import WARM_UP
 
 
-def measured_figures(installation: Installation, *, pool: str | None) -> dict[str, float]:
+def measured_figures(installation: InstallationStatus, *, pool: str | None) -> dict[str, float]:
     """Fields of `caret.capacity.inputs.Figures`; of all pools together for None. What nobody has
     counted is left out."""
     counted, window_s = installation.lately.counted, installation.lately.window_s
@@ -35,6 +35,6 @@ def measured_figures(installation: Installation, *, pool: str | None) -> dict[st
     return found
 
 
-def _asked(counted: Samples, name: str, labels: dict[str, str]) -> float:
+def _asked(counted: MetricSamples, name: str, labels: dict[str, str]) -> float:
     """Without warm-ups, which nobody waits for."""
     return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)

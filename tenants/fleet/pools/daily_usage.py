@@ -21,8 +21,8 @@ from django.db import connection
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.fleet.pools.installation_status import Installation
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.fleet.pools.installation_status import InstallationStatus
 from tenants.identity.members.queries import list_tenants
 from tenants.usage.rollups.sql import COUNT_POOLS
 
@@ -59,7 +59,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ByPool).decode
 
 
-def count_due(store: redis.Redis, *, now: datetime) -> None:
+def count_recent_days(store: redis.Redis, *, now: datetime) -> None:
     """The latest days; all of them once a day. Raises redis.RedisError."""
     has_all = bool(store.exists(ALL_COUNTED))
     count_days(store, num_days=_RECENT_DAYS if has_all else MAX_DAYS, now=now)
@@ -95,7 +95,9 @@ def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date,
     return {day: counts for day, counts in read.items() if counts is not None}
 
 
-def note_replicas(store: redis.Redis, installation: Installation, *, now: datetime) -> None:
+def record_replica_seconds(
+    store: redis.Redis, installation: InstallationStatus, *, now: datetime
+) -> None:
     """Called each minute: a minute more for each replica that is up, divided by the pools in which
     it stands. Raises redis.RedisError."""
     for pool, seconds in _replica_seconds(installation, of_s=60).items():
@@ -115,12 +117,12 @@ def read_replica_seconds(
     return found
 
 
-def replica_seconds_a_day(installation: Installation) -> dict[str, int]:
+def replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
     """As if those that are up now were up all day."""
     return _replica_seconds(installation, of_s=_SECONDS_PER_DAY)
 
 
-def _replica_seconds(installation: Installation, *, of_s: int) -> dict[str, int]:
+def _replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str, int]:
     num_pools: dict[str, int] = {}
     for pool in installation.pools:
         for replica in pool.replicas:
@@ -153,7 +155,7 @@ def _asked(tenant_id: TenantId, start: datetime, end: datetime) -> Iterable[tupl
         "first_id": _id_at(start - _AROUND, filled="0"),
         "last_id": _id_at(end + _AROUND, filled="f"),
     }
-    with tenant(tenant_id), connection.cursor() as cursor:
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(COUNT_POOLS, parameters)
         return cast(list[tuple[Any, ...]], cursor.fetchall())
 

@@ -17,22 +17,22 @@ from caret.contracts.drained_replicas import (
     DRAINS_LOG,
     DRAINS_VERSION,
     SCHEMA,
-    Drain,
+    DrainChange,
     decode_drain,
     encode_drain,
 )
 from caret.foundation.clock import from_unix_ms, to_unix_ms
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.base.text_validation import read_reason
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
+from tenants.base.text_validation import parse_reason
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.fleet_state import Steering
+from tenants.fleet.pools.fleet_state import FleetStateStore
 
-_STEERING: Final = Steering(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
+_STEERING: Final = FleetStateStore(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
 Members = Mapping[str, frozenset[str]]  # of pools: their replicas
 logger = structlog.get_logger(__name__)
 
 
-class LastOfPool(Conflict):
+class LastReplicaOfPool(Conflict):
     """Nothing would be left to answer for `pools`; confirmed by the replica's name."""
 
     def __init__(self, pools: list[str]) -> None:
@@ -44,7 +44,7 @@ class LastOfPool(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DrainRecord:
     replica: str
     is_drained: bool  # False: it was returned
     operator: str  # his handle
@@ -53,14 +53,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Drains:
+class DrainState:
     version: str  # as Redis has it; "0": nothing was ever drained
-    drained: dict[str, Change]  # by replica
-    latest: list[Change]  # newest first, returns included
+    drained: dict[str, DrainRecord]  # by replica
+    latest: list[DrainRecord]  # newest first, returns included
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DrainRequest:
     replica: str
     is_drained: bool  # False: it is to return
     reason: str
@@ -68,37 +68,40 @@ class Wish:
     confirmation: str = ""
 
 
-def read_drains(connection: redis.Redis) -> Drains:
+def read_drains(connection: redis.Redis) -> DrainState:
     """Raises Unavailable."""
     said = _STEERING.read(connection)
-    return Drains(
+    return DrainState(
         version=said.version,
         drained={name: _change(data, name) for name, data in said.held.items()},
         latest=[_change(data, "") for data in said.latest],
     )
 
 
-def change_drain(
+def set_drain(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    wish: Wish,
+    wish: DrainRequest,
     members: Members,
     now: datetime,
 ) -> None:
-    """`members`: as the gateways tell. Raises Forbidden, Invalid, NotFound, LastOfPool, Conflict
-    when somebody was quicker, Unavailable."""
+    """Drain a replica, or end its draining. `members` are the pools as the gateways report them.
+
+    Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict when
+    another operator was faster.
+    """
     if not operator.may_change:
         raise Forbidden("Draining is a manager's.")
-    reason = read_reason(wish.reason)
+    reason = parse_reason(wish.reason)
     if not reason:
-        raise Invalid("reason", "Say why: it is in the log.")
+        raise InvalidValue("reason", "Say why: it is in the log.")
     held = read_drains(connection)
     if wish.is_drained:
         _require_drainable(wish, held, members)
     elif wish.replica not in held.drained:
         raise Conflict("It is not drained.")
-    drain = Drain(
+    drain = DrainChange(
         schema=SCHEMA,
         replica=wish.replica,
         is_drained=wish.is_drained,
@@ -122,30 +125,30 @@ def change_drain(
     )
 
 
-def emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
+def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
     """Those in which no other replica is left, in order."""
     gone = {*drained, replica}
     return sorted(pool for pool, every in members.items() if replica in every and every <= gone)
 
 
-def _require_drainable(wish: Wish, held: Drains, members: Members) -> None:
+def _require_drainable(wish: DrainRequest, held: DrainState, members: Members) -> None:
     if wish.replica not in {replica for every in members.values() for replica in every}:
         raise NotFound("No gateway knows this replica.")
     if wish.replica in held.drained:
         raise Conflict("It is drained already.")
-    emptied = emptied_pools(wish.replica, held.drained, members)
+    emptied = find_emptied_pools(wish.replica, held.drained, members)
     if emptied and wish.confirmation.strip() != wish.replica:
-        raise LastOfPool(emptied)
+        raise LastReplicaOfPool(emptied)
 
 
-def _change(data: bytes, name: str) -> Change:
+def _change(data: bytes, name: str) -> DrainRecord:
     """Of an entry that a newer version has written, or nobody of ours, what is known of it."""
     try:
         drain = decode_drain(data)
         at = from_unix_ms(drain.at_ms)
     except (msgspec.DecodeError, OverflowError):
-        return Change(name, is_drained=True, operator="", reason="", at=from_unix_ms(0))
-    return Change(
+        return DrainRecord(name, is_drained=True, operator="", reason="", at=from_unix_ms(0))
+    return DrainRecord(
         replica=drain.replica,
         is_drained=drain.is_drained,
         operator=drain.operator,

@@ -12,19 +12,19 @@ from tenants.base.errors import Conflict
 MAX_SHOWN: Final = 20
 
 
-class Unavailable(Conflict):
+class RedisUnavailable(Conflict):
     code = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FleetState:
     version: str  # as Redis has it; "0": nothing was ever said
     held: dict[str, bytes]
     latest: list[bytes]  # changes, newest first, MAX_SHOWN at most
 
 
 @dataclass(frozen=True, slots=True)
-class Steering:
+class FleetStateStore:
     """Of one kind; the names of its keys."""
 
     held: str
@@ -32,7 +32,7 @@ class Steering:
     log: str
     channel: str
 
-    def read(self, connection: redis.Redis) -> Said:
+    def read(self, connection: redis.Redis) -> FleetState:
         """Raises Unavailable."""
         try:
             pipeline = connection.pipeline(transaction=True)
@@ -41,8 +41,10 @@ class Steering:
             pipeline.lrange(self.log, 0, MAX_SHOWN - 1)
             version, held, latest = cast(Any, pipeline.execute())
         except redis.RedisError as error:
-            raise Unavailable("Redis does not answer: what gateways know is not known.") from error
-        return Said(
+            raise RedisUnavailable(
+                "Redis does not answer: what gateways know is not known."
+            ) from error
+        return FleetState(
             version=(version or b"0").decode("utf-8", "replace"),
             held={name.decode("utf-8", "replace"): data for name, data in held.items()},
             latest=latest,
@@ -57,7 +59,7 @@ class Steering:
         try:
             done = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
         except redis.RedisError as error:
-            raise Unavailable(
+            raise RedisUnavailable(
                 "Redis does not answer: nothing is changed, or nobody knows."
             ) from error
         if not done:

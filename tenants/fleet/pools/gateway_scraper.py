@@ -10,10 +10,15 @@ from typing import Final, TypeVar
 
 from django.conf import settings
 
-from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
-from tenants.fleet.pools.metric_samples import Samples, parse
+from caret.foundation.egress.http_client import (
+    OutboundRequest,
+    RequestFailed,
+    ResponseLimits,
+    send_request,
+)
+from tenants.fleet.pools.metric_samples import MetricSamples, parse
 
-BOUNDS: Final = Bounds(total_s=1.5, max_bytes=8 * 1024 * 1024)
+BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)
 _MAX_AT_ONCE: Final = 16
 # The operator named them, in his own setting.
 _ANYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
@@ -22,9 +27,9 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Scrape:
     gateway: str  # its address, as the setting names it
-    samples: Samples | None  # None: it did not answer, or not with metrics
+    samples: MetricSamples | None  # None: it did not answer, or not with metrics
     problem: str  # in words; "": none
 
 
@@ -33,12 +38,12 @@ def gateway_addresses() -> list[str]:
     return addresses
 
 
-def read_gateways() -> list[Reading]:
+def scrape_gateways() -> list[Scrape]:
     """In the order of the setting. As slow as the slowest, a moment more than BOUNDS at most."""
-    return ask_all(_reading)
+    return query_all(_reading)
 
 
-def ask_all(ask: Callable[[str], T]) -> list[T]:
+def query_all(ask: Callable[[str], T]) -> list[T]:
     """Of each gateway, by its address."""
     addresses = gateway_addresses()
     if not addresses:
@@ -49,16 +54,16 @@ def ask_all(ask: Callable[[str], T]) -> list[T]:
 
 def fetch(address: str, path: str) -> bytes:
     """Raises NotAnswered."""
-    answer = exchange(Outgoing("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
+    answer = send_request(OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
     if answer.status != HTTPStatus.OK:
-        raise NotAnswered(f"It answered {answer.status}.")
+        raise RequestFailed(f"It answered {answer.status}.")
     return answer.body
 
 
-def _reading(address: str) -> Reading:
+def _reading(address: str) -> Scrape:
     try:
-        return Reading(address, parse(fetch(address, "/metrics").decode("utf-8", "replace")), "")
-    except NotAnswered as error:
-        return Reading(address, None, str(error))
+        return Scrape(address, parse(fetch(address, "/metrics").decode("utf-8", "replace")), "")
+    except RequestFailed as error:
+        return Scrape(address, None, str(error))
     except ValueError:
-        return Reading(address, None, "What answers there are no metrics.")
+        return Scrape(address, None, "What answers there are no metrics.")

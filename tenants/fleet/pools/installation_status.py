@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tenants.base.redis_connection import connect
-from tenants.fleet.pools.gateway_scraper import Reading, read_gateways
-from tenants.fleet.pools.metric_samples import together
+from tenants.fleet.pools.gateway_scraper import Scrape, scrape_gateways
+from tenants.fleet.pools.metric_samples import merge_samples
 from tenants.fleet.pools.pool_status import (
     FirstToken,
-    PoolState,
+    PoolStatus,
     accepted_share,
     cancellation,
     first_tokens,
@@ -17,26 +17,26 @@ from tenants.fleet.pools.pool_status import (
     places_of,
     pools_of,
 )
-from tenants.fleet.pools.recent_scrapes import Lately, lately
+from tenants.fleet.pools.recent_scrapes import RecentScrapes, lately
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
-    readings: list[Reading]
-    lately: Lately
-    pools: list[PoolState]
+class InstallationStatus:
+    readings: list[Scrape]
+    lately: RecentScrapes
+    pools: list[PoolStatus]
 
     @property
-    def answering(self) -> list[Reading]:
+    def answering(self) -> list[Scrape]:
         return [reading for reading in self.readings if reading.samples is not None]
 
     @property
-    def silent(self) -> list[Reading]:
+    def silent(self) -> list[Scrape]:
         return [reading for reading in self.readings if reading.samples is None]
 
 
 @dataclass(frozen=True, slots=True)
-class OnCall:
+class KeyFigures:
     """The five figures in the order in which they are looked at; None: there was nothing."""
 
     first_tokens: list[FirstToken]
@@ -49,29 +49,29 @@ class OnCall:
     kv_usage: float | None  # of the fullest replica
 
 
-def read_installation(*, now: datetime) -> Installation:
+def read_installation(*, now: datetime) -> InstallationStatus:
     """Asks all gateways, and Redis for what was so a quarter of an hour ago."""
-    readings = read_gateways()
+    readings = scrape_gateways()
     since = lately(connect(), readings, now_s=now.timestamp())
-    return Installation(readings, since, pools_of(readings, since.counted))
+    return InstallationStatus(readings, since, pools_of(readings, since.counted))
 
 
-def members_now(readings: list[Reading]) -> dict[str, frozenset[str]]:
+def replicas_by_pool(readings: list[Scrape]) -> dict[str, frozenset[str]]:
     """The replicas of each pool, as the gateways that answer know them."""
-    return members_of(together(each.samples for each in readings if each.samples is not None))
+    return members_of(merge_samples(each.samples for each in readings if each.samples is not None))
 
 
-def places_now(readings: list[Reading]) -> dict[str, tuple[str, ...]]:
+def allowed_hosts_by_pool(readings: list[Scrape]) -> dict[str, tuple[str, ...]]:
     """Where replicas may be added to each pool, likewise."""
-    return places_of(together(each.samples for each in readings if each.samples is not None))
+    return places_of(merge_samples(each.samples for each in readings if each.samples is not None))
 
 
-def on_call(installation: Installation) -> OnCall:
+def key_figures(installation: InstallationStatus) -> KeyFigures:
     counted, pools = installation.lately.counted, installation.pools
     busiest = max(pools, key=lambda pool: pool.load, default=None)
     replicas = {replica.name: replica for pool in pools for replica in pool.replicas}.values()
     usages = [replica.kv_usage for replica in replicas if replica.kv_usage is not None]
-    return OnCall(
+    return KeyFigures(
         first_tokens=first_tokens(counted),
         cancellation=cancellation(counted),
         hit_rate=hit_rate(counted),

@@ -11,7 +11,7 @@ Series = dict[str, dict[Labels, float]]  # by the sample's name
 _STARTED: Final = "process_start_time_seconds"
 
 
-class Samples:
+class MetricSamples:
     """What one gateway says, or several together."""
 
     def __init__(self, series: Mapping[str, Mapping[Labels, float]]) -> None:
@@ -45,7 +45,7 @@ class Samples:
         return {name: dict(held) for name, held in self._series.items()}
 
 
-def parse(text: str) -> Samples:
+def parse(text: str) -> MetricSamples:
     """Raises ValueError for what is no page of Prometheus metrics."""
     series: Series = {}
     for family in text_string_to_metric_families(text):
@@ -54,10 +54,10 @@ def parse(text: str) -> Samples:
                 continue
             labels = tuple(sorted(sample.labels.items()))
             series.setdefault(sample.name, {})[labels] = sample.value
-    return Samples(series)
+    return MetricSamples(series)
 
 
-def together(every: Iterable[Samples]) -> Samples:
+def merge_samples(every: Iterable[MetricSamples]) -> MetricSamples:
     """Summed."""
     summed: Series = {}
     for samples in every:
@@ -65,10 +65,10 @@ def together(every: Iterable[Samples]) -> Samples:
             into = summed.setdefault(name, {})
             for labels, value in held.items():
                 into[labels] = into.get(labels, 0.0) + value
-    return Samples(summed)
+    return MetricSamples(summed)
 
 
-def increase(before: Samples, after: Samples) -> Samples:
+def counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
     """What counters have grown by; one that has fallen began anew with its process."""
     grown: Series = {}
     for name, held in after.series.items():
@@ -77,10 +77,10 @@ def increase(before: Samples, after: Samples) -> Samples:
             labels: value - then.get(labels, 0.0) if value >= then.get(labels, 0.0) else value
             for labels, value in held.items()
         }
-    return Samples(grown)
+    return MetricSamples(grown)
 
 
-def quantile_s(samples: Samples, histogram: str, share: float, **labels: str) -> float | None:
+def quantile_s(samples: MetricSamples, histogram: str, share: float, **labels: str) -> float | None:
     """As Prometheus' `histogram_quantile`: straight lines within the buckets; what is beyond the
     last bound counts as the bound. None: nothing was observed."""
     counts: dict[float, float] = {}

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
-from tenants.fleet.pools.gateway_scraper import Reading
-from tenants.fleet.pools.metric_samples import Samples, quantile_s, together
+from tenants.fleet.pools.gateway_scraper import Scrape
+from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, quantile_s
 
 WARM_UP: Final = "warm_up"  # the gateways' label; nobody waits for them
 _OPEN: Final = ("open", "half_open")
@@ -31,7 +31,7 @@ class FirstToken:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaState:
+class ReplicaStatus:
     name: str  # host:port
     is_up: bool | None  # None: no gateway has looked yet
     num_gateways_open: int  # of those that answer: its circuit is open or half open there
@@ -50,7 +50,7 @@ class ReplicaState:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedReplica:
+class RejectedReplica:
     """One that contradicts its pool, so that it is asked nothing."""
 
     name: str  # host:port
@@ -61,12 +61,12 @@ class RefusedReplica:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolState:
+class PoolStatus:
     name: str
     tier: str
     model: str
-    replicas: list[ReplicaState]
-    refused: list[RefusedReplica]
+    replicas: list[ReplicaStatus]
+    refused: list[RejectedReplica]
     additions_from: tuple[str, ...]  # networks and names in which replicas may be added
     under_way: int
     limit: float  # of requests under way, all gateways together, as they have learnt it
@@ -81,10 +81,10 @@ class PoolState:
         return self.under_way / self.limit if self.limit else 0.0
 
 
-def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
+def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolStatus]:
     """By name. `counted`: lately, of all gateways."""
     told = [reading.samples for reading in readings if reading.samples is not None]
-    now = together(told)
+    now = merge_samples(told)
     found = {labels["pool"]: labels for labels, _ in now.each("caret_pool")}
     members, places = members_of(now), places_of(now)
     replicas = {
@@ -92,7 +92,7 @@ def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
         for name in {replica for every in members.values() for replica in every}
     }
     return [
-        PoolState(
+        PoolStatus(
             name=pool,
             tier=found[pool]["tier"],
             model=found[pool]["model"],
@@ -110,7 +110,7 @@ def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
     ]
 
 
-def members_of(now: Samples) -> dict[str, frozenset[str]]:
+def members_of(now: MetricSamples) -> dict[str, frozenset[str]]:
     """The replicas of each pool, as any gateway knows them."""
     members: dict[str, set[str]] = {}
     for labels, _ in now.each("caret_pool_replica"):
@@ -118,7 +118,7 @@ def members_of(now: Samples) -> dict[str, frozenset[str]]:
     return {pool: frozenset(names) for pool, names in members.items()}
 
 
-def places_of(now: Samples) -> dict[str, tuple[str, ...]]:
+def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
     """Where replicas may be added to each pool, as any gateway knows it; pools that let none be
     added are not named."""
     places: dict[str, set[str]] = {}
@@ -127,18 +127,18 @@ def places_of(now: Samples) -> dict[str, tuple[str, ...]]:
     return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
 
-def first_tokens(counted: Samples, **labels: str) -> list[FirstToken]:
+def first_tokens(counted: MetricSamples, **labels: str) -> list[FirstToken]:
     """In the order of the modes, without those of which there were none."""
     return [found for mode in Mode if (found := _first_token(counted, mode, labels)) is not None]
 
 
-def hit_rate(counted: Samples, **labels: str) -> float | None:
+def hit_rate(counted: MetricSamples, **labels: str) -> float | None:
     """Of prompts that somebody waited for, whose engine told."""
     told = _waited_for(counted, "caret_told_prompt_tokens_total", labels)
     return _waited_for(counted, "caret_cached_tokens_total", labels) / told if told else None
 
 
-def cancellation(counted: Samples) -> float | None:
+def cancellation(counted: MetricSamples) -> float | None:
     every = counted.sum("caret_completions_total")
     taken_back = sum(
         counted.sum("caret_completions_total", finish=finish)
@@ -147,7 +147,7 @@ def cancellation(counted: Samples) -> float | None:
     return taken_back / every if every else None
 
 
-def accepted_share(counted: Samples) -> float | None:
+def accepted_share(counted: MetricSamples) -> float | None:
     shown = counted.sum("caret_outcomes_total", event="shown")
     accepted = sum(
         counted.sum("caret_outcomes_total", event=event)
@@ -157,28 +157,30 @@ def accepted_share(counted: Samples) -> float | None:
     return min(1.0, accepted / shown) if shown else None
 
 
-def _first_token(counted: Samples, mode: Mode, labels: Mapping[str, str]) -> FirstToken | None:
+def _first_token(
+    counted: MetricSamples, mode: Mode, labels: Mapping[str, str]
+) -> FirstToken | None:
     name = "caret_first_token_seconds"
     count = counted.sum(f"{name}_bucket", mode=mode, le="+Inf", **labels)
     p50_s = quantile_s(counted, name, 0.5, mode=mode, **labels)
     p99_s = quantile_s(counted, name, 0.99, mode=mode, **labels)
     if p50_s is None or p99_s is None:
         return None
-    return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_MS[mode], int(count))
+    return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_TARGETS_MS[mode], int(count))
 
 
-def _waited_for(counted: Samples, name: str, labels: Mapping[str, str]) -> float:
+def _waited_for(counted: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
     return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)
 
 
-def _replica(name: str, told: list[Samples], counted: Samples) -> ReplicaState:
+def _replica(name: str, told: list[MetricSamples], counted: MetricSamples) -> ReplicaStatus:
     def highest(metric: str) -> float | None:
         return _of(told, lambda samples: samples.most(metric, replica=name), max)
 
     looked_for = counted.most("caret_engine_prefix_tokens_total", replica=name)
     found = counted.most("caret_engine_prefix_found_tokens_total", replica=name)
     up = highest("caret_engine_up")
-    return ReplicaState(
+    return ReplicaStatus(
         name=name,
         is_up=None if up is None else bool(up),
         num_gateways_open=sum(_is_open(samples, name) for samples in told),
@@ -196,25 +198,25 @@ def _replica(name: str, told: list[Samples], counted: Samples) -> ReplicaState:
 
 
 def _of(
-    told: Iterable[Samples],
-    ask: Callable[[Samples], float | None],
+    told: Iterable[MetricSamples],
+    ask: Callable[[MetricSamples], float | None],
     together_as: Callable[[list[float]], float],
 ) -> float | None:
     values = [value for samples in told if (value := ask(samples)) is not None]
     return together_as(values) if values else None
 
 
-def _is_open(samples: Samples, replica: str) -> bool:
+def _is_open(samples: MetricSamples, replica: str) -> bool:
     return any(
         samples.sum("caret_replica_circuit", replica=replica, circuit=circuit) for circuit in _OPEN
     )
 
 
-def _refused(now: Samples, pool: str) -> list[RefusedReplica]:
+def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
     """By name; what gateways say alike is said once."""
     return sorted(
         (
-            RefusedReplica(
+            RejectedReplica(
                 name=labels["replica"],
                 reason=labels["reason"],
                 found=labels["found"],
@@ -227,7 +229,7 @@ def _refused(now: Samples, pool: str) -> list[RefusedReplica]:
     )
 
 
-def _shed(counted: Samples, pool: str) -> dict[str, int]:
+def _shed(counted: MetricSamples, pool: str) -> dict[str, int]:
     found = {
         trigger: num
         for trigger in counted.values_of("caret_shed_requests_total", "trigger")
@@ -236,7 +238,7 @@ def _shed(counted: Samples, pool: str) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _acceptance(told: Iterable[Samples], pool: str) -> dict[str, float]:
+def _acceptance(told: Iterable[MetricSamples], pool: str) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for samples in told:
         for labels, value in samples.each("caret_speculation_acceptance", pool=pool):

@@ -9,8 +9,13 @@ from typing import Any, Final, cast
 import msgspec
 import redis
 
-from tenants.fleet.pools.gateway_scraper import Reading
-from tenants.fleet.pools.metric_samples import Labels, Samples, increase, together
+from tenants.fleet.pools.gateway_scraper import Scrape
+from tenants.fleet.pools.metric_samples import (
+    Labels,
+    MetricSamples,
+    counter_increase,
+    merge_samples,
+)
 
 KEY: Final = "caret:gateways:readings"
 WINDOW_S: Final = 900
@@ -20,23 +25,23 @@ _KEPT: Final = WINDOW_S // EVERY_S
 _COUNTED: Final = ("_total", "_bucket")
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
+class _StoredScrape(msgspec.Struct, frozen=True, array_like=True):
     at_s: float  # Unix
     # By gateway: each sample's name, labels and value.
     gateways: dict[str, list[tuple[str, Labels, float]]]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Kept).decode
+_decode = msgspec.msgpack.Decoder(_StoredScrape).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
-    counted: Samples  # of all gateways, within the window
+class RecentScrapes:
+    counted: MetricSamples  # of all gateways, within the window
     window_s: float | None  # None: since each gateway began; nothing older is known
 
 
-def keep(connection: redis.Redis, readings: Iterable[Reading], *, now_s: float) -> None:
+def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> None:
     """Raises redis.RedisError."""
     told = {
         reading.gateway: _counters(reading.samples)
@@ -44,37 +49,37 @@ def keep(connection: redis.Redis, readings: Iterable[Reading], *, now_s: float) 
         if reading.samples is not None
     }
     pipeline = connection.pipeline(transaction=True)
-    pipeline.lpush(KEY, _encode(_Kept(now_s, told)))
+    pipeline.lpush(KEY, _encode(_StoredScrape(now_s, told)))
     pipeline.ltrim(KEY, 0, _KEPT)
     pipeline.expire(KEY, KEEP_S)
     pipeline.execute()
 
 
-def lately(connection: redis.Redis, readings: Iterable[Reading], *, now_s: float) -> Lately:
+def lately(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> RecentScrapes:
     """What has come in since the oldest reading that is kept; one that is away counts as none."""
     answering = [reading for reading in readings if reading.samples is not None]
     kept = _oldest(connection)
     if kept is None or not 0 < now_s - kept.at_s <= KEEP_S:
-        return Lately(together(_told(answering)), None)
+        return RecentScrapes(merge_samples(_told(answering)), None)
     grown = [found for each in answering if (found := _since(kept, each)) is not None]
-    return Lately(together(grown), now_s - kept.at_s)
+    return RecentScrapes(merge_samples(grown), now_s - kept.at_s)
 
 
-def _told(answering: Iterable[Reading]) -> list[Samples]:
+def _told(answering: Iterable[Scrape]) -> list[MetricSamples]:
     return [each.samples for each in answering if each.samples is not None]
 
 
-def _since(kept: _Kept, reading: Reading) -> Samples | None:
+def _since(kept: _StoredScrape, reading: Scrape) -> MetricSamples | None:
     """None: it was there and not read then, so nobody knows what is new."""
     assert reading.samples is not None
     before = kept.gateways.get(reading.gateway)
     if before is not None:
-        return increase(_samples(before), reading.samples)
+        return counter_increase(_samples(before), reading.samples)
     started_s = reading.samples.started_s
     return reading.samples if started_s is not None and started_s >= kept.at_s else None
 
 
-def _oldest(connection: redis.Redis) -> _Kept | None:
+def _oldest(connection: redis.Redis) -> _StoredScrape | None:
     try:
         data = cast(Any, connection.lindex(KEY, -1))
     except redis.RedisError:
@@ -85,7 +90,7 @@ def _oldest(connection: redis.Redis) -> _Kept | None:
         return None
 
 
-def _counters(samples: Samples) -> list[tuple[str, Labels, float]]:
+def _counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
     return [
         (name, labels, value)
         for name, held in samples.series.items()
@@ -94,10 +99,10 @@ def _counters(samples: Samples) -> list[tuple[str, Labels, float]]:
     ]
 
 
-def _samples(kept: Iterable[tuple[str, Labels, float]]) -> Samples:
+def _samples(kept: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
     series: dict[str, dict[Labels, float]] = {}
     for name, labels, value in kept:
         if not math.isfinite(value):
             continue
         series.setdefault(name, {})[tuple(labels)] = value
-    return Samples(series)
+    return MetricSamples(series)

@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.usage import CompletionRecord, decode_records
-from caret.foundation.egress.http_client import NotAnswered
-from tenants.fleet.pools.gateway_scraper import ask_all, fetch
-from tenants.usage.requests.latency_explanation import Explanation, explain
+from caret.foundation.egress.http_client import RequestFailed
+from tenants.fleet.pools.gateway_scraper import fetch, query_all
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
 
 MAX_SHOWN: Final = 50
 
@@ -18,7 +18,7 @@ MAX_SHOWN: Final = 50
 @dataclass(frozen=True, slots=True)
 class SlowRequest:
     record: CompletionRecord
-    explanation: Explanation
+    explanation: LatencyExplanation
     waited_ms: float  # for the first token, or until it was given up
 
     @property
@@ -27,16 +27,16 @@ class SlowRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Slowest:
+class SlowRequests:
     requests: list[SlowRequest]  # by how many times their target they took, most first
     num_silent: int  # gateways that did not answer
 
 
-def slowest() -> Slowest:
-    found = ask_all(_of_gateway)
+def list_slow_requests() -> SlowRequests:
+    found = query_all(_of_gateway)
     records = [record for each in found if each is not None for record in each]
-    records.sort(key=lambda record: -_waited_ms(record) / FIRST_TOKEN_MS[record.mode])
-    return Slowest(
+    records.sort(key=lambda record: -_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
+    return SlowRequests(
         requests=[
             SlowRequest(record, explain(record), _waited_ms(record))
             for record in records[:MAX_SHOWN]
@@ -50,7 +50,7 @@ def _of_gateway(address: str) -> list[CompletionRecord] | None:
     try:
         data = fetch(address, "/slow")
         return [each for each in decode_records(data) if isinstance(each, CompletionRecord)]
-    except (NotAnswered, msgspec.DecodeError, UnicodeDecodeError):  # gone, or of another version
+    except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # gone, or of another version
         return None
 
 

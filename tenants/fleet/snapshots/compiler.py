@@ -7,15 +7,15 @@ from typing import Final
 
 from caret.contracts.api_key import Credential, KeyKind
 from caret.contracts.policy import Mode, TenantPolicy
-from caret.contracts.pricing import Spending
+from caret.contracts.pricing import SpendingLimits
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.fleet.snapshots.overrides import NO_LAYERS, Placed
+from tenants.fleet.snapshots.overrides import NO_LAYERS, OverrideAssignment
 
 # For so long a gateway can still say "revoked" or "expired" instead of "unknown".
-KEEP_DEAD_KEYS: Final = timedelta(days=30)
-NO_SPENDING: Final = Spending()
+REVOKED_KEY_RETENTION: Final = timedelta(days=30)
+NO_SPENDING: Final = SpendingLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class TenantRow:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRow:
+class CompiledKeyRow:
     """A key with one of its texts."""
 
     key_id: KeyId
@@ -49,14 +49,14 @@ def compile_snapshot(
     *,
     tenant: TenantRow,
     policy: TenantPolicy,
-    keys: Iterable[KeyRow],
+    keys: Iterable[CompiledKeyRow],
     now: datetime,
-    spending: Spending = NO_SPENDING,
-    placed: Placed = NO_LAYERS,
+    spending: SpendingLimits = NO_SPENDING,
+    placed: OverrideAssignment = NO_LAYERS,
 ) -> TenantSnapshot:
     """Credentials come in the order of lookup ids and digests, so that equal rows give equal
     bytes."""
-    alive_since = now - KEEP_DEAD_KEYS
+    alive_since = now - REVOKED_KEY_RETENTION
     kept = (key for key in keys if not _is_forgotten(key, alive_since))
     return TenantSnapshot(
         schema=SCHEMA,
@@ -74,16 +74,16 @@ def compile_snapshot(
     )
 
 
-def _order(key: KeyRow) -> tuple[str, bytes]:
+def _order(key: CompiledKeyRow) -> tuple[str, bytes]:
     return key.lookup_id, key.digest
 
 
-def _is_forgotten(key: KeyRow, alive_since: datetime) -> bool:
+def _is_forgotten(key: CompiledKeyRow, alive_since: datetime) -> bool:
     ends = [end for end in (key.revoked_at, key.expires_at) if end is not None]
     return bool(ends) and min(ends) < alive_since
 
 
-def _credential(key: KeyRow) -> Credential:
+def _credential(key: CompiledKeyRow) -> Credential:
     return Credential(
         key_id=key.key_id,
         lookup_id=key.lookup_id,

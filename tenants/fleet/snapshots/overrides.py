@@ -4,21 +4,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from caret.contracts.policy import PolicyLayer
+from caret.contracts.policy import PolicyOverride
 from caret.foundation.ids import UserId
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    layers: tuple[PolicyLayer, ...] = ()  # each once
+class OverrideAssignment:
+    layers: tuple[PolicyOverride, ...] = ()  # each once
     layers_of: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
 
 
-def place_layers(said: Mapping[UserId, Iterable[PolicyLayer]]) -> Placed:
+def assign_overrides(said: Mapping[UserId, Iterable[PolicyOverride]]) -> OverrideAssignment:
     """`said`: in the order in which equal rows always come. Users of whom nothing is said are left
     out."""
     places: dict[int, int] = {}
-    layers: list[PolicyLayer] = []
+    layers: list[PolicyOverride] = []
     layers_of: dict[UserId, tuple[int, ...]] = {}
     for user_id, own in sorted(said.items()):
         for layer in (listed := list(own)):
@@ -27,7 +27,7 @@ def place_layers(said: Mapping[UserId, Iterable[PolicyLayer]]) -> Placed:
                 layers.append(layer)
         if listed:
             layers_of[user_id] = tuple(places[id(layer)] for layer in listed)
-    return Placed(tuple(layers), layers_of)
+    return OverrideAssignment(tuple(layers), layers_of)
 
 
-NO_LAYERS: Final = Placed()
+NO_LAYERS: Final = OverrideAssignment()

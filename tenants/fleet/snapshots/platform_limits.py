@@ -8,14 +8,14 @@ from caret.contracts.policy import RateLimit, TenantPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class PlatformLimits:
     """None: no bound of this kind."""
 
     max_concurrent_completions: int | None  # on one gateway; at least 1
     max_requests_per_minute: int | None  # of the tenant, on all gateways; at least 1
 
 
-def bounded(policy: TenantPolicy, ceiling: Ceiling) -> TenantPolicy:
+def apply_platform_limits(policy: TenantPolicy, ceiling: PlatformLimits) -> TenantPolicy:
     """Pure; never less restricted than `policy`."""
     if (most := ceiling.max_concurrent_completions) is not None:
         held = min(policy.max_concurrent_completions, most)

@@ -27,7 +27,7 @@ from caret.contracts.snapshot import (
     encode_snapshot,
 )
 from caret.foundation.ids import TenantId
-from tenants.base.errors import NotFound, Refused
+from tenants.base.errors import DomainError, NotFound
 from tenants.base.redis_connection import connect
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import Tenant
@@ -35,7 +35,7 @@ from tenants.models import Tenant
 logger = structlog.get_logger(__name__)
 
 
-def tenant_changed(*, tenant_id: TenantId) -> None:
+def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
     """Call in the transaction of every change that gateways must learn: publishes on commit.
 
     Locks the tenant's row until then, so that versions grow in the order of commits. A failure to
@@ -84,32 +84,34 @@ class RepairReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class SnapshotRepair:
     reason: RepairReason
     outrun: int | None  # publish as a version higher than this one; None: as it is
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PublishedState:
     """What Redis holds."""
 
     versions: Mapping[TenantId, int]
     snapshots: frozenset[TenantId]
 
 
-def plan_repairs(versions: Mapping[TenantId, int], held: Held) -> dict[TenantId, Repair]:
+def plan_repairs(
+    versions: Mapping[TenantId, int], held: PublishedState
+) -> dict[TenantId, SnapshotRepair]:
     """Which tenants to publish: `versions` are those that the database has reached."""
     repairs = {}
     for tenant_id, version in versions.items():
         found = held.versions.get(tenant_id)
         if found is None:
-            repairs[tenant_id] = Repair(RepairReason.LOST, None)
+            repairs[tenant_id] = SnapshotRepair(RepairReason.LOST, None)
         elif found > version:
-            repairs[tenant_id] = Repair(RepairReason.AHEAD, found)
+            repairs[tenant_id] = SnapshotRepair(RepairReason.AHEAD, found)
         elif tenant_id not in held.snapshots:
-            repairs[tenant_id] = Repair(RepairReason.TORN, found)
+            repairs[tenant_id] = SnapshotRepair(RepairReason.TORN, found)
         elif found < version:
-            repairs[tenant_id] = Repair(RepairReason.UNPUBLISHED, None)
+            repairs[tenant_id] = SnapshotRepair(RepairReason.UNPUBLISHED, None)
     return repairs
 
 
@@ -118,12 +120,12 @@ def _versions_of_tenants() -> dict[TenantId, int]:
     return {TenantId(str(tenant_id)): version for tenant_id, version in rows.iterator()}
 
 
-def _read_held(connection: redis.Redis) -> Held:
+def _read_held(connection: redis.Redis) -> PublishedState:
     pipeline = connection.pipeline(transaction=True)
     pipeline.hgetall(VERSIONS)
     pipeline.hkeys(SNAPSHOTS)
     versions, snapshots = pipeline.execute()
-    return Held(
+    return PublishedState(
         versions={
             TenantId(key.decode()): int(version)
             for key, version in cast(dict[bytes, bytes], versions).items()
@@ -132,12 +134,12 @@ def _read_held(connection: redis.Redis) -> Held:
     )
 
 
-def _repair(tenant_id: TenantId, repair: Repair, now: datetime) -> bool:
+def _repair(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
     if repair.outrun is not None:
-        _outrun(tenant_id, repair.outrun)
+        _skip_ahead(tenant_id, repair.outrun)
     try:
         publish(tenant_id=tenant_id, now=now)
-    except Refused as error:
+    except DomainError as error:
         # Its rows make no snapshot: a matter for us, and for no other tenant.
         logger.error("snapshot.impossible", tenant_id=tenant_id, reason=error.message)
         return False
@@ -145,7 +147,7 @@ def _repair(tenant_id: TenantId, repair: Repair, now: datetime) -> bool:
     return True
 
 
-def _outrun(tenant_id: TenantId, version: int) -> None:
+def _skip_ahead(tenant_id: TenantId, version: int) -> None:
     Tenant.objects.filter(id=tenant_id, snapshot_version__lte=version).update(
         snapshot_version=version + 1
     )

@@ -7,16 +7,16 @@ from django.conf import settings
 from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.billing.budgets.queries import read_spending
-from tenants.fleet.snapshots.compiler import KeyRow, TenantRow, compile_snapshot
-from tenants.fleet.snapshots.overrides import Placed, place_layers
-from tenants.fleet.snapshots.platform_limits import Ceiling, bounded
-from tenants.identity.api_keys.key_secrets import KeyText, texts_of
+from tenants.fleet.snapshots.compiler import CompiledKeyRow, TenantRow, compile_snapshot
+from tenants.fleet.snapshots.overrides import OverrideAssignment, assign_overrides
+from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
+from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.scopes import modes_of, read_scopes
 from tenants.models import ApiKey, Tenant
-from tenants.policy.overrides.queries import SubjectKind, read_layers
+from tenants.policy.overrides.queries import SubjectKind, read_overrides
 from tenants.policy.queries import find_policy
 from tenants.privacy.consent.queries import find_consents
 
@@ -24,16 +24,16 @@ from tenants.privacy.consent.queries import find_consents
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     """The tenant's snapshot of this moment. Raises NotFound. Eight queries, two more with hard
     budgets, two more where content may be kept."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         # The version is read before what it numbers: a commit in between gives newer contents under
         # an older number, which the next publication mends. The other way round it would not.
         row, ceiling = _tenant_row(tenant_id)
-        policy = bounded(find_policy(tenant_id=tenant_id).policy, ceiling)
+        policy = apply_platform_limits(find_policy(tenant_id=tenant_id).policy, ceiling)
         agreed = find_consents(tenant_id=tenant_id, policy=policy)
         keys = [
             _key_row(key, text, keeps_content=str(key.owner_id) in agreed)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
-            for text in texts_of(key)
+            for text in secrets_for(key)
         ]
         spending = read_spending(tenant_id, now=now)
         placed = _placed(tenant_id)
@@ -42,15 +42,15 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     )
 
 
-def _placed(tenant_id: TenantId) -> Placed:
-    layers = read_layers(tenant_id=tenant_id)
+def _placed(tenant_id: TenantId) -> OverrideAssignment:
+    layers = read_overrides(tenant_id=tenant_id)
     alone = {UserId(str(each.id)) for each in layers.of if each.kind is SubjectKind.USER}
     users = {*layers.teams_of, *alone}
     said = {user_id: [each.layer for each in layers.for_user(user_id)] for user_id in users}
-    return place_layers(said)
+    return assign_overrides(said)
 
 
-def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, Ceiling]:
+def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     try:
         found = Tenant.objects.get(id=tenant_id)
     except Tenant.DoesNotExist as error:
@@ -63,11 +63,11 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, Ceiling]:
         cache_epoch=found.cache_epoch,
         region=found.region if settings.PIN_TENANTS else None,
     )
-    return row, Ceiling(found.max_concurrent_completions, found.max_requests_per_minute)
+    return row, PlatformLimits(found.max_concurrent_completions, found.max_requests_per_minute)
 
 
-def _key_row(key: ApiKey, text: KeyText, *, keeps_content: bool) -> KeyRow:
-    return KeyRow(
+def _key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
+    return CompiledKeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),
         digest=text.digest,

@@ -5,17 +5,17 @@ from typing import Final
 from uuid import uuid4
 
 from caret.contracts.api_key import KeyKind, parse_key
-from caret.contracts.ip_allowlist import is_within
+from caret.contracts.ip_allowlist import is_allowed
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId, UserId
-from caret.foundation.postgres.tenant_scope import looking_up, tenant
+from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scope
 from tenants.base.errors import Unauthenticated
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.key_secrets import KeyText, text_found, texts_of
-from tenants.identity.api_keys.operations import note_use
+from tenants.identity.api_keys.key_secrets import KeySecret, match_secret, secrets_for
+from tenants.identity.api_keys.operations import record_key_use
 from tenants.identity.api_keys.scopes import modes_of, permissions_of, read_scopes
 from tenants.models import ApiKey
-from tenants.security.authorization.actor import Actor, Grant
+from tenants.security.authorization.actor import Actor, KeyGrant
 
 # Lookup ids are random, not reserved: a few tenants may hold the same one.
 _MAX_NAMESAKES: Final = 16
@@ -30,33 +30,33 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     key = parse_key(text)
     if key is None:
         raise _invalid()
-    with looking_up(key.lookup_id):
+    with key_lookup_scope(key.lookup_id):
         rows = ApiKey.objects.filter(lookup_id=key.lookup_id).select_related("tenant")
-        found = text_found(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
-    if found is None or not is_within(tuple(found[0].networks), address):
+        found = match_secret(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
+    if found is None or not is_allowed(tuple(found[0].networks), address):
         raise _invalid()
     row, presented = found
     _check_in_force(row, presented, now)
-    with tenant(TenantId(str(row.tenant_id))):
-        note_use([(row.id, now)])
+    with tenant_scope(TenantId(str(row.tenant_id))):
+        record_key_use([(row.id, now)])
     return _actor(row, presented, address)
 
 
-def actor_in_force(
+def find_key_actor(
     *, tenant_id: TenantId, lookup_id: LookupId, address: str | None, now: datetime
 ) -> Actor:
     """A service key that has acted before, by what was given to it then. Inside the tenant's scope.
     Raises Unauthenticated."""
     rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
     row = rows.order_by("id").first()
-    if row is None or not is_within(tuple(row.networks), address):
+    if row is None or not is_allowed(tuple(row.networks), address):
         raise _invalid()
-    text = texts_of(row)[0]
+    text = secrets_for(row)[0]
     _check_in_force(row, text, now)
     return _actor(row, text, address)
 
 
-def _check_in_force(row: ApiKey, text: KeyText, now: datetime) -> None:
+def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
     if row.kind != KeyKind.SERVICE:
         raise Unauthenticated("wrong_kind", "The REST API takes service keys.")
     if row.revoked_at is not None:
@@ -67,7 +67,7 @@ def _check_in_force(row: ApiKey, text: KeyText, now: datetime) -> None:
         raise Unauthenticated("tenant_suspended", "This tenant is not active.")
 
 
-def _actor(row: ApiKey, presented: KeyText, address: str | None) -> Actor:
+def _actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
     scopes = read_scopes(row.scopes)
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
@@ -76,7 +76,7 @@ def _actor(row: ApiKey, presented: KeyText, address: str | None) -> Actor:
         address=address,
         request_id=str(uuid4()),
         key=LookupId(row.lookup_id),
-        grant=Grant(
+        grant=KeyGrant(
             permissions=permissions_of(scopes),
             modes=modes_of(scopes),
             networks=tuple(row.networks),

@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.queries import idle_among
 from tenants.identity.members.queries import list_tenants
 from tenants.models import ApiKey
 from tenants.policy.queries import find_policy
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 _MAX_AT_ONCE: Final = 500  # a transaction each; the next run goes on
 
@@ -26,11 +26,11 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
     days = find_policy(tenant_id=tenant_id).policy.revoke_idle_keys_after_days
     if days is None:
         return []
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         keys = ApiKey.objects.filter(tenant_id=tenant_id)
         idle = idle_among(keys, unused_for=timedelta(days=days), now=now).order_by("id")
         found = [LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]]
     for lookup_id in found:
         reason = f"Unused for {days} days, as the policy has it."
-        revoke_key(actor=platform_actor(tenant_id), lookup_id=lookup_id, reason=reason, now=now)
+        revoke_key(actor=system_actor(tenant_id), lookup_id=lookup_id, reason=reason, now=now)
     return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from caret.contracts.api_key import PresentedKey
+from caret.contracts.api_key import ParsedKey
 from tenants.identity.api_keys.digest import matches
 from tenants.models import ApiKey
 
@@ -14,29 +14,29 @@ _SOME_PEPPER_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class KeyText:
+class KeySecret:
     digest: bytes
     pepper_version: int
     expires_at: datetime | None  # None: never
     is_superseded: bool = False  # the one before, good only until its time is over
 
 
-def texts_of(row: ApiKey) -> list[KeyText]:
+def secrets_for(row: ApiKey) -> list[KeySecret]:
     """The present one first."""
-    texts = [KeyText(bytes(row.digest), row.pepper_version, row.expires_at)]
+    texts = [KeySecret(bytes(row.digest), row.pepper_version, row.expires_at)]
     if row.previous_digest is not None:
         assert row.previous_pepper_version is not None
         assert row.previous_ends_at is not None
         ends = [end for end in (row.previous_ends_at, row.expires_at) if end is not None]
         digest = bytes(row.previous_digest)
-        texts.append(KeyText(digest, row.previous_pepper_version, min(ends), is_superseded=True))
+        texts.append(KeySecret(digest, row.previous_pepper_version, min(ends), is_superseded=True))
     return texts
 
 
-def text_found(key: PresentedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeyText] | None:
+def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySecret] | None:
     """The row whose text was presented. All are compared, and where there is none, nothing is: time
     does not tell which lookup ids exist."""
-    listed = [(row, text) for row in rows for text in texts_of(row)]
+    listed = [(row, text) for row in rows for text in secrets_for(row)]
     if not listed:
         matches(key, digest=_NO_DIGEST, pepper_version=_SOME_PEPPER_VERSION)
     found = None

@@ -26,19 +26,19 @@ _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
 _ANY_KEY: Final = re.compile(KEY_PATTERN.pattern)
 
 
-class Sighting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lookup_id: LookupId
     digests: tuple[bytes, ...]  # under each version of the pepper, the first one's first
     place: str  # where it was found, as the reporter says; "" when he does not
 
 
-def sightings_in(texts: Iterable[str], *, place: str) -> list[Sighting]:
+def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
     """Each well-formed key in the texts, once; MAX_OF_A_REPORT at most."""
     keys = (parse_key(match[0]) for text in texts for match in _ANY_KEY.finditer(text))
     known = {key.text: key for key in keys if key is not None}
     versions = range(1, PEPPER_VERSION + 1)
     return [
-        Sighting(
+        LeakReport(
             lookup_id=key.lookup_id,
             digests=tuple(key_digest(key, pepper_version=version) for version in versions),
             place=_place(place),
@@ -47,7 +47,7 @@ def sightings_in(texts: Iterable[str], *, place: str) -> list[Sighting]:
     ]
 
 
-def keep(connection: redis.Redis, sightings: list[Sighting]) -> None:
+def enqueue(connection: redis.Redis, sightings: list[LeakReport]) -> None:
     """Raises redis.RedisError, and Conflict when too many wait."""
     if sightings and int(connection.llen(SIGHTINGS)) > MAX_WAITING:
         raise Conflict("Too many reports wait already; try again in a minute.")
@@ -55,7 +55,7 @@ def keep(connection: redis.Redis, sightings: list[Sighting]) -> None:
         connection.rpush(SIGHTINGS, *map(msgspec.msgpack.encode, sightings))
 
 
-def waiting(connection: redis.Redis, *, limit: int) -> list[bytes]:
+def peek(connection: redis.Redis, *, limit: int) -> list[bytes]:
     found: list[bytes] = connection.lrange(SIGHTINGS, 0, limit - 1)  # type: ignore[assignment]
     return found
 
@@ -64,7 +64,7 @@ def settle(connection: redis.Redis, data: bytes) -> None:
     connection.lrem(SIGHTINGS, 1, data)  # type: ignore[arg-type]  # its stubs want text
 
 
-def postpone(connection: redis.Redis, data: bytes) -> None:
+def requeue(connection: redis.Redis, data: bytes) -> None:
     """Behind all others."""
     pipeline = connection.pipeline(transaction=True)
     pipeline.rpush(SIGHTINGS, data)
@@ -72,9 +72,9 @@ def postpone(connection: redis.Redis, data: bytes) -> None:
     pipeline.execute()
 
 
-def read_sighting(data: bytes) -> Sighting:
+def read_sighting(data: bytes) -> LeakReport:
     """Raises msgspec.DecodeError."""
-    return msgspec.msgpack.decode(data, type=Sighting)
+    return msgspec.msgpack.decode(data, type=LeakReport)
 
 
 def _place(text: str) -> str:

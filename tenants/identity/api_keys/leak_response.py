@@ -16,22 +16,22 @@ from django.core.mail import send_mail
 from django.db.models import F
 
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenant_scope import looking_up, tenant
+from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scope
 from tenants.base.permissions import Role
-from tenants.fleet.snapshots.publisher import tenant_changed
-from tenants.identity.api_keys.key_secrets import KeyText, texts_of
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
+from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.leak_reports import (
-    Sighting,
-    postpone,
+    LeakReport,
+    peek,
     read_sighting,
+    requeue,
     settle,
-    waiting,
 )
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.members.queries import list_members
 from tenants.models import ApiKey
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 logger = structlog.get_logger(__name__)
 
@@ -42,49 +42,49 @@ It was revoked: nobody can use it any more. Make a new one, and look at what it 
 """
 
 
-def end_leaked_keys(connection: redis.Redis, *, now: datetime) -> int:
+def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
     """Sees to the reports that wait; how many. One whose mail cannot be sent waits on, behind all
     others; a second run changes nothing else."""
-    reports = waiting(connection, limit=_MAX_AT_ONCE)
+    reports = peek(connection, limit=_MAX_AT_ONCE)
     for data in reports:
         try:
-            end_leaked(read_sighting(data), now=now)
+            handle_leak(read_sighting(data), now=now)
         except msgspec.DecodeError:
             logger.error("key.sighting_unreadable")
         except (OSError, SMTPException, ValueError) as error:  # ValueError: no header of a mail
             logger.warning("key.leak_untold", reason=type(error).__name__)
-            postpone(connection, data)
+            requeue(connection, data)
             continue
         settle(connection, data)
     return len(reports)
 
 
-def end_leaked(sighting: Sighting, *, now: datetime) -> None:
+def handle_leak(sighting: LeakReport, *, now: datetime) -> None:
     """Raises OSError, SMTPException when the key has ended and its owner could not be told."""
-    with looking_up(sighting.lookup_id):
+    with key_lookup_scope(sighting.lookup_id):
         rows = list(ApiKey.objects.filter(lookup_id=sighting.lookup_id).order_by("tenant_id"))
     for row in rows:
-        text = next((text for text in texts_of(row) if _is_of(sighting, text)), None)
+        text = next((text for text in secrets_for(row) if _is_of(sighting, text)), None)
         if text is not None:
             tenant_id = TenantId(str(row.tenant_id))
             _end(tenant_id, row, sighting, now)
             _tell(tenant_id, row, sighting, now)
 
 
-def _is_of(sighting: Sighting, text: KeyText) -> bool:
+def _is_of(sighting: LeakReport, text: KeySecret) -> bool:
     place = text.pepper_version - 1
     return place < len(sighting.digests) and hmac.compare_digest(
         sighting.digests[place], text.digest
     )
 
 
-def _end(tenant_id: TenantId, row: ApiKey, sighting: Sighting, now: datetime) -> None:
+def _end(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """What has ended already stays as it is, and nobody is told of it anew."""
-    is_present = _is_of(sighting, texts_of(row)[0])
+    is_present = _is_of(sighting, secrets_for(row)[0])
     reason = f"Found where others can read it: {sighting.place or 'place unknown'}"
-    actor = platform_actor(tenant_id)
-    with tenant(tenant_id):
-        tenant_changed(tenant_id=tenant_id)
+    actor = system_actor(tenant_id)
+    with tenant_scope(tenant_id):
+        mark_snapshot_stale(tenant_id=tenant_id)
         held = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
         if is_present and held.update(leaked_at=now):
             lookup_id = LookupId(row.lookup_id)
@@ -102,9 +102,9 @@ def _end(tenant_id: TenantId, row: ApiKey, sighting: Sighting, now: datetime) ->
             )
 
 
-def _tell(tenant_id: TenantId, row: ApiKey, sighting: Sighting, now: datetime) -> None:
+def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """Once for each time that it leaked."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
         untold = leaked.exclude(leak_told_at__gte=F("leaked_at"))
         if not untold.exists():
@@ -112,7 +112,7 @@ def _tell(tenant_id: TenantId, row: ApiKey, sighting: Sighting, now: datetime) -
     place = f": {sighting.place}" if sighting.place else ""
     text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)
     send_mail("A leaked API key was revoked", text, None, _recipients(tenant_id, row))
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_told_at=now)
 
 

@@ -10,28 +10,28 @@ from django.db.models import Q
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import read_reason
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.base.text_validation import parse_reason
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key, require_lookup_id
 from tenants.identity.api_keys.row_writes import (
     check_policy,
     facts_of,
     insert_key,
-    put_text,
     require_member,
     require_room,
+    set_secret,
 )
 from tenants.identity.api_keys.scopes import read_scopes
 from tenants.identity.api_keys.validation import (
-    NewKey,
+    KeyRequest,
     check_expiry,
-    check_wish,
     require_no_longer,
+    require_not_wider_than_actor,
     require_present_text,
-    require_within,
+    validate_key_request,
 )
 from tenants.models import ApiKey
 from tenants.security.audit.operations import record_change
@@ -49,7 +49,7 @@ class CreatedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class KeyRotation:
     """How a key gets its new text."""
 
     overlap: timedelta  # for which the old text stays good; MAX_OVERLAP at most
@@ -57,17 +57,17 @@ class Rotation:
     reason: str = ""
 
 
-def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
+def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
     """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.CREATE_KEYS)
     require_present_text(actor)
-    new = check_wish(new, now)
-    require_within(actor, scopes=new.scopes, networks=new.networks)
+    new = validate_key_request(new, now)
+    require_not_wider_than_actor(actor, scopes=new.scopes, networks=new.networks)
     require_no_longer(actor, new.expires_at)
     generated = generate_key(new.kind)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that two at once cannot both be the last.
-        tenant_changed(tenant_id=actor.tenant_id)
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_policy(actor, new.expires_at, now)
         require_room(actor, now)
         require_member(actor, new.owner_id)
@@ -84,7 +84,7 @@ def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
 
 
 def rotate_key(
-    *, actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime
+    *, actor: Actor, lookup_id: LookupId, rotation: KeyRotation, now: datetime
 ) -> CreatedKey:
     """A new text for the same key; the old one stays good for a while. A second rotation ends the
     text before the last at once.
@@ -93,18 +93,22 @@ def rotate_key(
     """
     actor.require(Permission.CREATE_KEYS)
     require_present_text(actor)
-    reason = read_reason(rotation.reason)
+    reason = parse_reason(rotation.reason)
     _check_rotation(actor, lookup_id, rotation, now)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: the key stays as we see it
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(
+            tenant_id=actor.tenant_id
+        )  # locks the tenant: the key stays as we see it
         row = _in_force(actor, lookup_id, now)
         expires_at = rotation.expires_at or row.expires_at
-        require_within(actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks))
+        require_not_wider_than_actor(
+            actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks)
+        )
         require_no_longer(actor, expires_at)
         check_policy(actor, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
         row.issued_by_id = None if actor.answerable is None else uuid.UUID(actor.answerable)
-        change = put_text(row, generated, rotation.overlap, expires_at, now)
+        change = set_secret(row, generated, rotation.overlap, expires_at, now)
         record_change(
             actor=actor,
             action="key.rotated",
@@ -123,15 +127,15 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
     Raises Forbidden, Invalid, NotFound.
     """
     actor.require(Permission.REVOKE_KEYS)
-    reason = read_reason(reason)
+    reason = parse_reason(reason)
     require_lookup_id(lookup_id)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         held = find_key(actor=actor, lookup_id=lookup_id, now=now)
         if held.revoked_at is not None:
             return held
         # Before the row is touched, as everything that changes keys does: in another order the two
         # could wait for each other.
-        tenant_changed(tenant_id=actor.tenant_id)
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         revoked = ApiKey.objects.filter(
             tenant_id=actor.tenant_id, lookup_id=lookup_id, revoked_at=None
         ).update(revoked_at=now)
@@ -153,7 +157,7 @@ def revoke_keys_of(*, actor: Actor, owner_id: UserId, reason: str, now: datetime
     return len(lookup_ids)
 
 
-def note_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
+def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     """Keeps when keys were last used, to the minute; must run inside the tenant's scope."""
     latest: dict[uuid.UUID, datetime] = {}
     for key_id, used_at in uses:
@@ -189,14 +193,16 @@ def _is_stale(
     return last is None or last < used_at - LAST_USED_PRECISION
 
 
-def _check_rotation(actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime) -> None:
+def _check_rotation(
+    actor: Actor, lookup_id: LookupId, rotation: KeyRotation, now: datetime
+) -> None:
     """Raises Forbidden, Invalid."""
     require_lookup_id(lookup_id)
     if actor.key == lookup_id:
         # Who has stolen a key would keep it from its owner, and for longer.
         raise Forbidden("A key cannot rotate itself; another one, or a person, can.")
     if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
-        raise Invalid(
+        raise InvalidValue(
             "overlap_hours", "The old text is good for {most} h at most.", most=_MAX_OVERLAP_HOURS
         )
     check_expiry(rotation.expires_at, now)

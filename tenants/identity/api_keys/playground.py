@@ -14,40 +14,40 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
-from caret.contracts.api_key import KeyKind, PresentedKey, generate_key
+from caret.contracts.api_key import KeyKind, ParsedKey, generate_key
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.queries import find_key
 from tenants.identity.api_keys.row_writes import (
     check_policy,
     facts_of,
     insert_key,
-    put_text,
     require_member,
     require_room,
+    set_secret,
 )
-from tenants.identity.api_keys.scopes import Scope
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 NAME: Final = "Playground"
 LIFETIME: Final = timedelta(hours=1)  # a policy's upper bound is a day at least
-SCOPES: Final = frozenset({Scope.INLINE, Scope.BLOCK})  # what the page asks for
+SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # what the page asks for
 
 
-def start_playground(*, actor: Actor, now: datetime) -> CreatedKey:
+def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
     """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
     user_id = _person(actor)
     expires_at = now + LIFETIME
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two starts at once the second finds the first's key.
-        tenant_changed(tenant_id=actor.tenant_id)
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_policy(actor, expires_at, now)
         require_member(actor, user_id)
         row = _keys_of(actor, user_id).order_by("-created_at").first()
@@ -58,7 +58,7 @@ def start_playground(*, actor: Actor, now: datetime) -> CreatedKey:
             generated = generate_key(KeyKind.TEST, lookup_id=LookupId(row.lookup_id))
             row.issued_by_id = uuid.UUID(user_id)
             action = "key.rotated"
-            change = put_text(row, generated, timedelta(0), expires_at, now)
+            change = set_secret(row, generated, timedelta(0), expires_at, now)
         record_change(
             actor=actor,
             action=action,
@@ -70,20 +70,20 @@ def start_playground(*, actor: Actor, now: datetime) -> CreatedKey:
     return CreatedKey(text=generated.text, key=view)
 
 
-def end_playground(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
+def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
     """Ends the text that was issued then, if it is good still; False: it is not.
 
     Raises Forbidden.
     """
     user_id = _person(actor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         is_that = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
         found = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
         if not found.exists():
             return False
         # Before the row is touched, as a start does: in another order the two could wait for each
         # other.
-        tenant_changed(tenant_id=actor.tenant_id)
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = found.order_by("-created_at").first()
         if row is None:  # a start came between
             return False
@@ -117,11 +117,11 @@ def _keys_of(actor: Actor, user_id: UserId) -> QuerySet[ApiKey]:
 
 
 def _made(
-    actor: Actor, user_id: UserId, generated: PresentedKey, now: datetime
-) -> tuple[Facts | None, Facts]:
+    actor: Actor, user_id: UserId, generated: ParsedKey, now: datetime
+) -> tuple[ChangeFields | None, ChangeFields]:
     """Raises Conflict."""
     require_room(actor, now)
-    new = NewKey(
+    new = KeyRequest(
         kind=KeyKind.TEST,
         owner_id=user_id,
         name=NAME,

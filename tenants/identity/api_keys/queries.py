@@ -10,18 +10,25 @@ from typing import Final
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Greatest
 
-from caret.contracts.api_key import KeyKind, PresentedKey
+from caret.contracts.api_key import KeyKind, ParsedKey
 from caret.foundation.ids import LookupId, TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import is_storable
-from tenants.identity.api_keys.key_secrets import text_found
-from tenants.identity.api_keys.scopes import Scope, read_scopes
+from tenants.identity.api_keys.key_secrets import match_secret
+from tenants.identity.api_keys.scopes import KeyScope, read_scopes
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import email_of, erased_among
+from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
 MAX_IDLE_DAYS: Final = 3_660
 _PEOPLE: Final = ("owner", "created_by", "issued_by")
@@ -47,7 +54,7 @@ class KeyView:
     expires_at: datetime | None  # None: never
     revoked_at: datetime | None
     last_used_at: datetime | None  # to the minute; None: never used
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
     networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
     issued_at: datetime  # of the present text
     previous_ends_at: datetime | None  # of the text before; None: there is none
@@ -56,7 +63,7 @@ class KeyView:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstKeys:
+class KeySummary:
     keys: list[KeyView]  # newest first
     total: int
 
@@ -74,9 +81,9 @@ def list_idle_keys(
     return page_of_keys(actor, idle, limit=limit, cursor=cursor, now=now)
 
 
-def first_keys(*, actor: Actor, limit: int, now: datetime) -> FirstKeys:
+def first_keys(*, actor: Actor, limit: int, now: datetime) -> KeySummary:
     """For a page that shows some and says how many there are. Raises Forbidden. Three queries."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return first_views(visible_to(actor), limit=limit, now=now)
 
 
@@ -84,20 +91,20 @@ def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) 
     # Postgres' GREATEST passes over nulls.
     touched = Greatest("created_at", "issued_at", "last_used_at")
     return (
-        keys.filter(in_force(now))
+        keys.filter(active(now))
         .annotate(touched_at=touched)
         .filter(touched_at__lt=now - unused_for)
     )
 
 
-def in_force(now: datetime) -> Q:
+def active(now: datetime) -> Q:
     return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
 
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
     """Raises Forbidden, NotFound."""
     require_lookup_id(lookup_id)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         try:
             row = visible_to(actor).get(lookup_id=lookup_id)
         except ApiKey.DoesNotExist as error:
@@ -111,10 +118,10 @@ def require_lookup_id(lookup_id: LookupId) -> None:
         raise NotFound("There is no such key.")
 
 
-def holds(*, tenant_id: TenantId, key: PresentedKey, now: datetime) -> bool:
+def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
     """Whether the tenant has this very key in force. For the platform itself: asks no role."""
-    with tenant(tenant_id):
-        found = text_found(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
+    with tenant_scope(tenant_id):
+        found = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
     if found is None or _state(found[0], now) is not KeyState.ACTIVE:
         return False
     return found[1].expires_at is None or found[1].expires_at > now
@@ -125,18 +132,18 @@ def page_of_keys(
 ) -> Page[KeyView]:
     """Newest first; `found` with the people of each row. Raises Invalid. Two queries."""
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
-        rows = first_of(found, limit=limit, after=after)
+    with tenant_scope(actor.tenant_id):
+        rows = fetch_first(found, limit=limit, after=after)
         erased = erased_people(rows)
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, lambda row: view_of(row, now, erased))
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, lambda row: view_of(row, now, erased))
 
 
-def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> FirstKeys:
+def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
     """Inside the tenant's scope. Three queries."""
-    rows = first_of(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
+    rows = fetch_first(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
     erased = erased_people(rows)
-    return FirstKeys(keys=[view_of(row, now, erased) for row in rows], total=found.count())
+    return KeySummary(keys=[view_of(row, now, erased) for row in rows], total=found.count())
 
 
 def visible_to(actor: Actor) -> QuerySet[ApiKey]:
@@ -150,7 +157,7 @@ def visible_to(actor: Actor) -> QuerySet[ApiKey]:
 
 def erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
     people = (id_ for row in rows for id_ in (row.owner_id, row.created_by_id, row.issued_by_id))
-    return erased_among(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
+    return find_erased_users(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
 
 
 def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView:
@@ -159,9 +166,9 @@ def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView
         kind=KeyKind(key.kind),
         name=key.name,
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        owner_email=email_of(key.owner, erased),
-        created_by_email=email_of(key.created_by, erased),
-        issued_by_email=email_of(key.issued_by, erased),
+        owner_email=visible_email(key.owner, erased),
+        created_by_email=visible_email(key.created_by, erased),
+        issued_by_email=visible_email(key.issued_by, erased),
         state=_state(key, now),
         created_at=key.created_at,
         expires_at=key.expires_at,

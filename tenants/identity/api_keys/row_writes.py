@@ -6,31 +6,31 @@ from typing import Final
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from caret.contracts.api_key import PresentedKey
+from caret.contracts.api_key import ParsedKey
 from caret.foundation.ids import UserId
-from tenants.base.errors import Conflict, Invalid
-from tenants.fleet.snapshots.compiler import KEEP_DEAD_KEYS
+from tenants.base.errors import Conflict, InvalidValue
+from tenants.fleet.snapshots.compiler import REVOKED_KEY_RETENTION
 from tenants.identity.api_keys.digest import key_digest
 from tenants.identity.api_keys.scopes import stored
-from tenants.identity.api_keys.validation import NewKey, check_lifetime
+from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership
 from tenants.policy.queries import find_policy
-from tenants.security.audit.operations import Facts
+from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
 PEPPER_VERSION: Final = 1
 MAX_KEYS: Final = 5_000  # of a tenant, in its snapshot: 1.1 MB to each gateway
 
 
-def put_text(
+def set_secret(
     row: ApiKey,
-    generated: PresentedKey,
+    generated: ParsedKey,
     overlap: timedelta,
     expires_at: datetime | None,
     now: datetime,
-) -> tuple[Facts, Facts]:
+) -> tuple[ChangeFields, ChangeFields]:
     """What there was and what there is now."""
-    before: Facts = {
+    before: ChangeFields = {
         "issued_at": _text(row.issued_at or row.created_at),
         "expires_at": _text(row.expires_at),
     }
@@ -46,7 +46,7 @@ def put_text(
             *("digest", "pepper_version", "issued_at", "issued_by", "expires_at"),
         ]
     )
-    after: Facts = {
+    after: ChangeFields = {
         "issued_at": _text(now),
         "expires_at": _text(expires_at),
         "previous_ends_at": _text(row.previous_ends_at),
@@ -62,14 +62,14 @@ def check_policy(actor: Actor, expires_at: datetime | None, now: datetime) -> No
 
 def require_room(actor: Actor, now: datetime) -> None:
     """Counts what compile_snapshot keeps. Raises Conflict."""
-    alive_since = now - KEEP_DEAD_KEYS
+    alive_since = now - REVOKED_KEY_RETENTION
     is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
     if keys.count() >= MAX_KEYS:
         raise Conflict(
             "There are {most} keys already. A revoked or expired one counts for {days} days more.",
             most=MAX_KEYS,
-            days=KEEP_DEAD_KEYS.days,
+            days=REVOKED_KEY_RETENTION.days,
         )
 
 
@@ -77,10 +77,10 @@ def require_member(actor: Actor, owner_id: UserId | None) -> None:
     """The foreign key knows former members, too. Raises Invalid."""
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if owner_id is not None and not members.filter(user_id=owner_id).exists():
-        raise Invalid("owner_id", "The owner is no member of this tenant.")
+        raise InvalidValue("owner_id", "The owner is no member of this tenant.")
 
 
-def insert_key(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -> None:
+def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetime) -> None:
     try:
         with transaction.atomic():
             ApiKey.objects.create(
@@ -103,7 +103,7 @@ def insert_key(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime
         raise Conflict("Try again.") from error  # lookup ids collide once in 2^47
 
 
-def facts_of(new: NewKey) -> Facts:
+def facts_of(new: KeyRequest) -> ChangeFields:
     """Without the name, which people choose: an entry outlives an erasure."""
     return {
         "kind": new.kind.value,

@@ -14,7 +14,7 @@ from caret.contracts.policy import Mode
 from tenants.base.permissions import Permission
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     INFERENCE = "inference"  # every mode, those of later releases included
     INLINE = "inference:inline"
     FIM = "inference:fim"
@@ -43,51 +43,51 @@ _P = Permission
 
 MODES: Final = MappingProxyType(
     {
-        Scope.INFERENCE: frozenset(Mode),
-        Scope.INLINE: frozenset({Mode.INLINE}),
-        Scope.FIM: frozenset({Mode.FIM}),
-        Scope.BLOCK: frozenset({Mode.BLOCK}),
-        Scope.DOCSTRING: frozenset({Mode.DOCSTRING}),
-        Scope.CHAT: frozenset({Mode.CHAT}),
+        KeyScope.INFERENCE: frozenset(Mode),
+        KeyScope.INLINE: frozenset({Mode.INLINE}),
+        KeyScope.FIM: frozenset({Mode.FIM}),
+        KeyScope.BLOCK: frozenset({Mode.BLOCK}),
+        KeyScope.DOCSTRING: frozenset({Mode.DOCSTRING}),
+        KeyScope.CHAT: frozenset({Mode.CHAT}),
     }
 )
 PERMISSIONS_OF: Final = MappingProxyType(
     {
-        Scope.USAGE_READ: frozenset({_P.READ_USAGE}),
-        Scope.KEYS_READ: frozenset({_P.READ_KEYS}),
-        Scope.KEYS_WRITE: frozenset({_P.READ_KEYS, _P.CREATE_KEYS, _P.REVOKE_KEYS}),
-        Scope.POLICIES_READ: frozenset({_P.READ_POLICY, _P.READ_LAYERS}),
-        Scope.POLICIES_WRITE: frozenset({_P.READ_POLICY, _P.READ_LAYERS, _P.WRITE_POLICY}),
-        Scope.TENANT_READ: frozenset({_P.READ_TENANT}),
-        Scope.MEMBERS_READ: frozenset({_P.READ_MEMBERS}),
-        Scope.TEAMS_READ: frozenset({_P.READ_TEAMS}),
-        Scope.TEAMS_WRITE: frozenset({_P.READ_TEAMS, _P.WRITE_TEAMS}),
-        Scope.AUDIT_READ: frozenset({_P.READ_AUDIT}),
-        Scope.CONSENT_READ: frozenset({_P.READ_CONSENT}),
-        Scope.QUALITY_READ: frozenset({_P.READ_QUALITY}),
-        Scope.RETENTION_READ: frozenset({_P.READ_RETENTION}),
-        Scope.BILLING_READ: frozenset({_P.READ_BILLING}),
-        Scope.BUDGETS_WRITE: frozenset({_P.READ_BILLING, _P.WRITE_BUDGETS}),
-        Scope.EXPORTS: frozenset({_P.EXPORT}),
+        KeyScope.USAGE_READ: frozenset({_P.READ_USAGE}),
+        KeyScope.KEYS_READ: frozenset({_P.READ_KEYS}),
+        KeyScope.KEYS_WRITE: frozenset({_P.READ_KEYS, _P.CREATE_KEYS, _P.REVOKE_KEYS}),
+        KeyScope.POLICIES_READ: frozenset({_P.READ_POLICY, _P.READ_LAYERS}),
+        KeyScope.POLICIES_WRITE: frozenset({_P.READ_POLICY, _P.READ_LAYERS, _P.WRITE_POLICY}),
+        KeyScope.TENANT_READ: frozenset({_P.READ_TENANT}),
+        KeyScope.MEMBERS_READ: frozenset({_P.READ_MEMBERS}),
+        KeyScope.TEAMS_READ: frozenset({_P.READ_TEAMS}),
+        KeyScope.TEAMS_WRITE: frozenset({_P.READ_TEAMS, _P.WRITE_TEAMS}),
+        KeyScope.AUDIT_READ: frozenset({_P.READ_AUDIT}),
+        KeyScope.CONSENT_READ: frozenset({_P.READ_CONSENT}),
+        KeyScope.QUALITY_READ: frozenset({_P.READ_QUALITY}),
+        KeyScope.RETENTION_READ: frozenset({_P.READ_RETENTION}),
+        KeyScope.BILLING_READ: frozenset({_P.READ_BILLING}),
+        KeyScope.BUDGETS_WRITE: frozenset({_P.READ_BILLING, _P.WRITE_BUDGETS}),
+        KeyScope.EXPORTS: frozenset({_P.EXPORT}),
     }
 )
-DEFAULT_SCOPES: Final = frozenset({Scope.INFERENCE})
+DEFAULT_SCOPES: Final = frozenset({KeyScope.INFERENCE})
 
 
-def modes_of(scopes: Iterable[Scope]) -> frozenset[Mode]:
+def modes_of(scopes: Iterable[KeyScope]) -> frozenset[Mode]:
     return frozenset().union(*(MODES.get(scope, ()) for scope in scopes))
 
 
-def permissions_of(scopes: Iterable[Scope]) -> frozenset[Permission]:
+def permissions_of(scopes: Iterable[KeyScope]) -> frozenset[Permission]:
     return frozenset().union(*(PERMISSIONS_OF.get(scope, ()) for scope in scopes))
 
 
-def stored(scopes: Iterable[Scope]) -> list[str]:
+def stored(scopes: Iterable[KeyScope]) -> list[str]:
     """In order, so that equal sets are equal rows."""
     return sorted(scope.value for scope in scopes)
 
 
-def read_scopes(texts: Iterable[str]) -> frozenset[Scope]:
+def read_scopes(texts: Iterable[str]) -> frozenset[KeyScope]:
     """Of a row, without those that this release does not know: they open nothing."""
-    known = {scope.value: scope for scope in Scope}
+    known = {scope.value: scope for scope in KeyScope}
     return frozenset(known[text] for text in texts if text in known)

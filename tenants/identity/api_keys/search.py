@@ -12,20 +12,20 @@ from django.db.models.functions import Coalesce, Lower
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.pagination import Page, mapped
-from tenants.base.sorted_pagination import Order, ordered_page
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.pagination import Page, map_page
+from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.text_validation import is_storable
 from tenants.identity.api_keys.queries import (
     KeyState,
     KeyView,
+    active,
     erased_people,
     idle_among,
-    in_force,
     view_of,
     visible_to,
 )
-from tenants.identity.api_keys.unowned import unattended_among
+from tenants.identity.api_keys.unowned import unowned
 from tenants.models import ApiKey, Membership, User
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import Actor
@@ -35,7 +35,7 @@ _NEVER_USED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER_ENDS: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class Concern(StrEnum):
+class KeyConcern(StrEnum):
     """Why somebody should look at a key."""
 
     IDLE = "idle"  # in force, and nobody has used, made or rotated it for long
@@ -52,12 +52,12 @@ class KeyOrder(StrEnum):
 
 _PLACES: Final = MappingProxyType(
     {
-        KeyOrder.NAME: Order(Lower("name")),
-        KeyOrder.CREATED: Order(Coalesce("created_at", "created_at"), is_time=True),
-        KeyOrder.EXPIRES: Order(
+        KeyOrder.NAME: SortOrder(Lower("name")),
+        KeyOrder.CREATED: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
+        KeyOrder.EXPIRES: SortOrder(
             Coalesce("expires_at", Value(_NEVER_ENDS), output_field=DateTimeField()), is_time=True
         ),
-        KeyOrder.LAST_USED: Order(
+        KeyOrder.LAST_USED: SortOrder(
             Coalesce("last_used_at", Value(_NEVER_USED), output_field=DateTimeField()), is_time=True
         ),
     }
@@ -65,7 +65,7 @@ _PLACES: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class WantedKeys:
+class KeyFilter:
     """None and "": no matter which. Keys of the playground only where they are asked for, and among
     those that leaked."""
 
@@ -73,7 +73,7 @@ class WantedKeys:
     kind: KeyKind | None = None
     state: KeyState | None = None
     owner_id: UserId | None = None
-    concern: Concern | None = None
+    concern: KeyConcern | None = None
     of_playground: bool = False
     order: KeyOrder = KeyOrder.CREATED
     is_descending: bool = True
@@ -92,34 +92,34 @@ class KeyCounts:
 
 
 def find_keys(
-    *, actor: Actor, wanted: WantedKeys, limit: int, cursor: str | None, now: datetime
+    *, actor: Actor, wanted: KeyFilter, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Raises Forbidden, and Invalid for a bad cursor. Two queries, three for idle ones."""
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = _matching(actor, wanted, now)
-        page = ordered_page(found, order=order, limit=limit, cursor=cursor)
+        page = fetch_sorted_page(found, order=order, limit=limit, cursor=cursor)
         erased = erased_people(page.rows)
-    return mapped(page, lambda row: view_of(row, now, erased))
+    return map_page(page, lambda row: view_of(row, now, erased))
 
 
 def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
     """Of those that the actor sees. Raises Forbidden. Five queries."""
     days, revokes = _idle_days(actor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         keys = visible_to(actor).filter(is_playground=False)
         return KeyCounts(
             listed=keys.count(),
-            idle=_concerning(keys, Concern.IDLE, days, now).count(),
-            unattended=_concerning(keys, Concern.UNATTENDED, days, now).count(),
-            leaked=_concerning(visible_to(actor), Concern.LEAKED, days, now).count(),
+            idle=_concerning(keys, KeyConcern.IDLE, days, now).count(),
+            unattended=_concerning(keys, KeyConcern.UNATTENDED, days, now).count(),
+            leaked=_concerning(visible_to(actor), KeyConcern.LEAKED, days, now).count(),
             idle_days=days,
             revokes_idle=revokes,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class KeySteps:
+class KeyOnboardingStatus:
     """How far somebody has come with keys; of all that he sees."""
 
     has_key: bool
@@ -127,26 +127,26 @@ class KeySteps:
     has_played: bool  # started a playground
 
 
-def key_steps(*, actor: Actor) -> KeySteps:
+def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
     """Raises Forbidden. One query."""
     own = Q(is_playground=False)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = visible_to(actor).aggregate(
             own=Count("lookup_id", filter=own),
             used=Count("lookup_id", filter=own & Q(last_used_at__isnull=False)),
             played=Count("lookup_id", filter=Q(is_playground=True)),
         )
-    return KeySteps(
+    return KeyOnboardingStatus(
         has_key=found["own"] > 0,
         has_completed=found["used"] > 0,
         has_played=found["played"] > 0,
     )
 
 
-def _matching(actor: Actor, wanted: WantedKeys, now: datetime) -> QuerySet[ApiKey]:
+def _matching(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
     found = visible_to(actor)
     # Whoever has found one has it, however short it lives.
-    if wanted.of_playground or wanted.concern is not Concern.LEAKED:
+    if wanted.of_playground or wanted.concern is not KeyConcern.LEAKED:
         found = found.filter(is_playground=wanted.of_playground)
     if wanted.kind is not None:
         found = found.filter(kind=wanted.kind)
@@ -155,7 +155,7 @@ def _matching(actor: Actor, wanted: WantedKeys, now: datetime) -> QuerySet[ApiKe
     if wanted.owner_id is not None:
         found = found.filter(owner_id=UUID(wanted.owner_id))
     if wanted.concern is not None:
-        days = _idle_days(actor)[0] if wanted.concern is Concern.IDLE else IDLE_DAYS
+        days = _idle_days(actor)[0] if wanted.concern is KeyConcern.IDLE else IDLE_DAYS
         found = _concerning(found, wanted.concern, days, now)
     return _with_text(found, wanted.text.strip())
 
@@ -178,19 +178,19 @@ def _with_text(found: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
 
 def _in_state(state: KeyState, now: datetime) -> Q:
     if state is KeyState.ACTIVE:
-        return in_force(now)
+        return active(now)
     if state is KeyState.REVOKED:
         return Q(revoked_at__isnull=False)
     return Q(revoked_at=None, expires_at__lte=now)
 
 
 def _concerning(
-    keys: QuerySet[ApiKey], concern: Concern, idle_days: int, now: datetime
+    keys: QuerySet[ApiKey], concern: KeyConcern, idle_days: int, now: datetime
 ) -> QuerySet[ApiKey]:
-    if concern is Concern.IDLE:
+    if concern is KeyConcern.IDLE:
         return idle_among(keys, unused_for=timedelta(days=idle_days), now=now)
-    if concern is Concern.UNATTENDED:
-        return unattended_among(keys, now)
+    if concern is KeyConcern.UNATTENDED:
+        return unowned(keys, now)
     return keys.filter(leaked_at__isnull=False)
 
 

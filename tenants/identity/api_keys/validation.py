@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from caret.contracts.api_key import KeyKind
-from caret.contracts.ip_allowlist import covers, parse_network
+from caret.contracts.ip_allowlist import contains_all, parse_network
 from caret.foundation.ids import UserId
-from tenants.base.errors import Forbidden, Invalid
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.text_validation import is_storable
-from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, Scope, modes_of, permissions_of
+from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, modes_of, permissions_of
 from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
@@ -23,25 +23,27 @@ MAX_LIFETIME: Final = timedelta(days=3_660)
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
+class KeyRequest:
     """What the maker asks for."""
 
     kind: KeyKind
     owner_id: UserId | None  # a member; None for a service key, and only for one
     name: str
     expires_at: datetime | None  # None: never
-    scopes: frozenset[Scope] = DEFAULT_SCOPES
+    scopes: frozenset[KeyScope] = DEFAULT_SCOPES
     networks: tuple[str, ...] = ()  # from which it may be used; empty: from anywhere
     is_playground: bool = False  # see tenants.identity.api_keys.playground
 
 
-def check_wish(new: NewKey, now: datetime) -> NewKey:
+def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
     """As it is stored. Raises Invalid."""
     name = new.name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
-        raise Invalid("name", "Give the key a name of 1 to {most} characters.", most=MAX_NAME_CHARS)
+        raise InvalidValue(
+            "name", "Give the key a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
     if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
-        raise Invalid("owner_id", "A service key has no owner, every other key has one.")
+        raise InvalidValue("owner_id", "A service key has no owner, every other key has one.")
     check_expiry(new.expires_at, now)
     check_scopes(new.scopes, new.kind)
     return replace(new, name=name, networks=check_networks(new.networks))
@@ -50,7 +52,7 @@ def check_wish(new: NewKey, now: datetime) -> NewKey:
 def check_expiry(expires_at: datetime | None, now: datetime) -> None:
     """Raises Invalid."""
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
-        raise Invalid("expires_at", "A key expires in the future, at most ten years from now.")
+        raise InvalidValue("expires_at", "A key expires in the future, at most ten years from now.")
 
 
 def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int | None) -> None:
@@ -59,38 +61,42 @@ def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int 
         return
     latest = now + timedelta(days=max_days)
     if expires_at is None or expires_at > latest:
-        raise Invalid("expires_at", "By policy a key expires within {most} days.", most=max_days)
+        raise InvalidValue(
+            "expires_at", "By policy a key expires within {most} days.", most=max_days
+        )
 
 
-def check_scopes(scopes: frozenset[Scope], kind: KeyKind) -> None:
+def check_scopes(scopes: frozenset[KeyScope], kind: KeyKind) -> None:
     """Raises Invalid."""
     if not scopes:
-        raise Invalid("scopes", "Say what the key is for: at least one scope.")
+        raise InvalidValue("scopes", "Say what the key is for: at least one scope.")
     if permissions_of(scopes) and kind is not KeyKind.SERVICE:
-        raise Invalid("scopes", "Only a service key has scopes of the REST API.")
+        raise InvalidValue("scopes", "Only a service key has scopes of the REST API.")
 
 
 def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
     """Each once, in one spelling. Raises Invalid."""
     listed = tuple(texts)
     if len(listed) > MAX_NETWORKS:
-        raise Invalid("networks", "A key has at most {most} networks.", most=MAX_NETWORKS)
+        raise InvalidValue("networks", "A key has at most {most} networks.", most=MAX_NETWORKS)
     try:
         return tuple(dict.fromkeys(str(parse_network(text)) for text in listed))
     except ValueError as error:
-        raise Invalid(
+        raise InvalidValue(
             "networks", "Write networks such as 192.0.2.0/24, without bits behind the mask."
         ) from error
 
 
-def require_within(actor: Actor, *, scopes: frozenset[Scope], networks: tuple[str, ...]) -> None:
+def require_not_wider_than_actor(
+    actor: Actor, *, scopes: frozenset[KeyScope], networks: tuple[str, ...]
+) -> None:
     """Raises Forbidden when the actor would give what he has not got himself."""
     if not all(actor.may(permission) for permission in permissions_of(scopes)):
         raise Forbidden("A key cannot have permissions that its maker has not got.")
     grant = actor.grant
     if grant is not None and not modes_of(scopes) <= grant.modes:
         raise Forbidden("A key cannot have scopes that the key which makes it has not got.")
-    if grant is not None and not covers(grant.networks, networks):
+    if grant is not None and not contains_all(grant.networks, networks):
         raise Forbidden("A key cannot be good where the key which makes it is not.")
 
 

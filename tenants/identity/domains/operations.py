@@ -8,15 +8,15 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.email_domains import TXT_PREFIX, read_domain
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.domains.queries import DomainView, find_domain
 from tenants.identity.members.sessions import end_sessions_at
-from tenants.identity.scim.provisioning import settle_domain
-from tenants.models import CapturedDomain, Domain, IdentityProvider
+from tenants.identity.scim.provisioning import sync_domain_members
+from tenants.models import Domain, IdentityProvider, VerifiedDomain
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
@@ -31,8 +31,8 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
     Forbidden, Invalid, Conflict."""
     actor.require(Permission.WRITE_ACCESS)
     name = read_domain(name)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         held = Domain.objects.filter(tenant_id=actor.tenant_id)
         if held.filter(name=name).exists():
             raise Conflict("{name} is in your list already.", name=name)
@@ -70,27 +70,27 @@ def verify_domain(
             name=found.name,
             txt_prefix=TXT_PREFIX,
         )
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         _capture(actor, found.name)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
         _end_sessions(actor, found.name, spared_session)
         _record(actor, "domain.verified", found.name, now)
-        settle_domain(actor=actor, name=found.name, now=now)
+        sync_domain_members(actor=actor, name=found.name, now=now)
     return find_domain(actor=actor, domain_id=domain_id)
 
 
-def give_up_domain(
+def release_domain(
     *, actor: Actor, domain_id: uuid.UUID, now: datetime, spared_session: str | None = None
 ) -> None:
     """Its people sign in by their passwords again; what the identity provider began ends, but for
     the session that is spared. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_ACCESS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         found = find_domain(actor=actor, domain_id=domain_id)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).delete()
-        CapturedDomain.objects.filter(
+        VerifiedDomain.objects.filter(
             name=found.name, holder_id=uuid.UUID(actor.tenant_id)
         ).delete()
         if found.verified_at is not None:
@@ -108,7 +108,7 @@ def _capture(actor: Actor, name: str) -> None:
     """Raises Conflict."""
     try:
         with transaction.atomic():
-            CapturedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))
+            VerifiedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))
     except IntegrityError as error:
         raise Conflict("{name} was verified for another tenant.", name=name) from error
 

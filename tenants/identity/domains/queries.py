@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.email_domains import TXT_PREFIX, domain_of
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import is_storable
-from tenants.models import CapturedDomain, Domain
+from tenants.models import Domain, VerifiedDomain
 from tenants.security.authorization.actor import Actor
 
 
@@ -26,7 +26,7 @@ class DomainView:
 def list_domains(*, actor: Actor) -> list[DomainView]:
     """By name. Raises Forbidden."""
     actor.require(Permission.READ_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = Domain.objects.filter(tenant_id=actor.tenant_id).order_by("name")
         return [view_of(row) for row in rows]
 
@@ -34,19 +34,19 @@ def list_domains(*, actor: Actor) -> list[DomainView]:
 def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         try:
             return view_of(Domain.objects.get(tenant_id=actor.tenant_id, id=domain_id))
         except Domain.DoesNotExist as error:
             raise NotFound("There is no such domain.") from error
 
 
-def holder_of(email: str) -> TenantId | None:
+def find_owning_tenant(email: str) -> TenantId | None:
     """The tenant for which the address's domain was verified."""
     name = domain_of(email.strip().lower())
     if not is_storable(name):
         return None
-    row = CapturedDomain.objects.filter(name=name).order_by("name").first()
+    row = VerifiedDomain.objects.filter(name=name).order_by("name").first()
     return None if row is None else TenantId(str(row.holder_id))
 
 

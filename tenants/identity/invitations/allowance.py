@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import LimitReached
 from tenants.base.permissions import Permission
 from tenants.models import Invitation
@@ -34,7 +34,7 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
     """Raises Forbidden. One or two queries."""
     actor.require(Permission.WRITE_MEMBERS)
     limit = settings.MAX_INVITATIONS_A_DAY
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         sent = _sent(actor.tenant_id, now)
         left = max(0, limit - sent.count())
         return InvitationAllowance(left, limit, None if left else _free_at(sent, limit))

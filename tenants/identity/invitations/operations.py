@@ -14,14 +14,20 @@ from django.utils.translation import gettext_noop
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.bearer_tokens import TenantToken, TokenKind, new_token, parse_token, token_digest
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.bearer_tokens import (
+    BearerTokenKind,
+    TenantToken,
+    new_token,
+    parse_token,
+    token_digest,
+)
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.invitations.allowance import require_allowance
 from tenants.identity.invitations.queries import InvitationView, find_invitation
-from tenants.identity.members.operations import join
+from tenants.identity.members.operations import insert_membership
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -36,7 +42,7 @@ Mailer = Callable[[str, TenantToken], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class InvitationBearer:
     """Who shows a token, and from where."""
 
     user_id: UserId
@@ -45,7 +51,7 @@ class Guest:
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
+class OpenInvitation:
     """What an open invitation says to its bearer."""
 
     email: str
@@ -53,7 +59,7 @@ class Invited:
     tenant_name: str
 
 
-def invite(
+def create_invitation(
     *, actor: Actor, email: str, role: Role, mailer: Mailer, now: datetime
 ) -> InvitationView:
     """Takes back an earlier invitation of the same address. Mailed once it is committed: inside a
@@ -65,8 +71,8 @@ def invite(
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
     email = _read_email(email)
-    token = new_token(TokenKind.INVITATION, actor.tenant_id)
-    with tenant(actor.tenant_id):
+    token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
         invitation_id = _store(actor, email, role, token, now)
         # A token that was mailed is one that works: its mail may fail, it cannot lie.
         transaction.on_commit(lambda: _mail(invitation_id, email, token, mailer, now), robust=True)
@@ -76,8 +82,10 @@ def invite(
 def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
     """Revoking what is not open any more changes nothing. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_MEMBERS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks it first, as everybody who locks more
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(
+            tenant_id=actor.tenant_id
+        )  # locks it first, as everybody who locks more
         view = find_invitation(actor=actor, invitation_id=invitation_id, now=now)
         if view.role is Role.OWNER:
             actor.require(Permission.WRITE_OWNERS)
@@ -91,22 +99,24 @@ def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> No
     _revoke(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
 
-def accept_invitation(*, guest: Guest, text: str, now: datetime) -> TenantId:
+def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> TenantId:
     """Makes its bearer a member, once, if it was sent to his address.
 
     Raises NotFound, Forbidden for another's address, and Conflict for who is a member already.
     """
     token = _require_token(text)
     user = User.objects.get(id=guest.user_id)
-    with tenant(token.tenant_id):
+    with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
-        tenant_changed(tenant_id=token.tenant_id)  # locks the tenant: no change of roles meanwhile
+        mark_snapshot_stale(
+            tenant_id=token.tenant_id
+        )  # locks the tenant: no change of roles meanwhile
         found = _find_open(token, now)
         if found.email != user.email:
             raise Forbidden("This invitation was sent to another address. Sign in with that one.")
         role = Role(found.role)
         _spend(found, now)
-        join(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
+        insert_membership(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
         record_change(
             actor=Actor(
                 tenant_id=token.tenant_id,
@@ -123,20 +133,22 @@ def accept_invitation(*, guest: Guest, text: str, now: datetime) -> TenantId:
     return token.tenant_id
 
 
-def peek(*, text: str, now: datetime) -> Invited:
+def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
     """For who bears the token. Raises NotFound."""
     token = _require_token(text)
-    with tenant(token.tenant_id):
+    with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
         email = _find_open(token, now).email
         name = Tenant.objects.get(id=token.tenant_id).name
-    return Invited(email, token.tenant_id, name)
+    return OpenInvitation(email, token.tenant_id, name)
 
 
 def _store(  # one row's facts
     actor: Actor, email: str, role: Role, token: TenantToken, now: datetime
 ) -> uuid.UUID:
-    tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: two at once count one another
+    mark_snapshot_stale(
+        tenant_id=actor.tenant_id
+    )  # locks the tenant: two at once count one another
     _require_active(actor.tenant_id)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():
@@ -167,7 +179,7 @@ def _mail(  # one mail's facts
     invitation_id: uuid.UUID, email: str, token: TenantToken, mailer: Mailer, now: datetime
 ) -> None:
     if mailer(email, token):
-        with tenant(token.tenant_id):
+        with tenant_scope(token.tenant_id):
             Invitation.objects.filter(id=invitation_id).update(mailed_at=now)
 
 
@@ -186,7 +198,7 @@ def _revoke(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> N
 
 
 def _require_token(text: str) -> TenantToken:
-    token = parse_token(TokenKind.INVITATION, text)
+    token = parse_token(BearerTokenKind.INVITATION, text)
     if token is None:
         raise NotFound(_UNKNOWN)
     return token
@@ -224,5 +236,5 @@ def _read_email(email: str) -> str:
     try:
         validate_email(email)
     except ValidationError as error:
-        raise Invalid("email", "This is no e-mail address.") from error
+        raise InvalidValue("email", "This is no e-mail address.") from error
     return email

@@ -5,13 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission, Role
 from tenants.models import Invitation
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import email_of, erased_among
+from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
 
 class InvitationState(StrEnum):
@@ -38,25 +45,25 @@ def page_of_invitations(
 ) -> Page[InvitationView]:
     """Newest first. Raises Forbidden, Invalid. Two queries."""
     actor.require(Permission.READ_MEMBERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related("invited_by")
-        rows = first_of(found, limit=limit, after=read_cursor(cursor))
-        erased = erased_among(actor.tenant_id, [row.invited_by_id for row in rows])
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, lambda row: _view(row, now, erased))
+        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        erased = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, lambda row: _view(row, now, erased))
 
 
 def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_MEMBERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         try:
             row = Invitation.objects.select_related("invited_by").get(
                 tenant_id=actor.tenant_id, id=invitation_id
             )
         except Invitation.DoesNotExist as error:
             raise NotFound("There is no such invitation.") from error
-        return _view(row, now, erased_among(actor.tenant_id, [row.invited_by_id]))
+        return _view(row, now, find_erased_users(actor.tenant_id, [row.invited_by_id]))
 
 
 def _view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> InvitationView:
@@ -65,7 +72,7 @@ def _view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> Invit
         email=row.email,
         role=Role(row.role),
         state=_state(row, now),
-        invited_by_email=email_of(row.invited_by, erased),
+        invited_by_email=visible_email(row.invited_by, erased),
         created_at=row.created_at,
         expires_at=row.expires_at,
         mailed_at=row.mailed_at,

@@ -14,7 +14,7 @@ from allauth.mfa.models import Authenticator
 from django.db.models import Exists, Max, OuterRef, Subquery
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page
 from tenants.base.permissions import Role
 from tenants.identity.members.queries import MemberRow, page_of_members
@@ -25,7 +25,7 @@ PASSWORD, PROVIDER = "password", "identity provider"  # a name
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryRow:
+class MemberDirectoryRow:
     user_id: UserId
     email: str
     name: str
@@ -37,7 +37,7 @@ class DirectoryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _MemberFacts:
     teams: dict[UUID, list[str]]
     factors: dict[UUID, list[str]]
     with_password: frozenset[UUID]
@@ -45,23 +45,23 @@ class _Facts:
     provided: frozenset[str]  # domains whose people the tenant's identity provider lets in
 
 
-def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[DirectoryRow]:
+def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[MemberDirectoryRow]:
     """The list of members, each with more. Raises Forbidden, Invalid. Six queries."""
     page = page_of_members(actor=actor, limit=limit, cursor=cursor)
-    return Page(described(actor.tenant_id, page.rows), page.next_cursor)
+    return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
 
 
-def described(tenant_id: TenantId, members: Sequence[MemberRow]) -> list[DirectoryRow]:
+def with_details(tenant_id: TenantId, members: Sequence[MemberRow]) -> list[MemberDirectoryRow]:
     """Each with more. Five queries, for who may see them all."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         facts = _facts(tenant_id, [UUID(row.user_id) for row in members])
     return [_row(row, facts) for row in members]
 
 
-def _facts(tenant_id: TenantId, user_ids: list[UUID]) -> _Facts:
+def _facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
     accounts = User.objects.filter(id__in=user_ids)
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id__in=user_ids)
-    return _Facts(
+    return _MemberFacts(
         teams=_teams(tenant_id, user_ids),
         factors=_gathered(
             Authenticator.objects.filter(user_id__in=user_ids)
@@ -98,9 +98,9 @@ def _gathered(pairs: Iterable[tuple[UUID, str]]) -> dict[UUID, list[str]]:
     return found
 
 
-def _row(member: MemberRow, facts: _Facts) -> DirectoryRow:
+def _row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
     user_id = UUID(member.user_id)
-    return DirectoryRow(
+    return MemberDirectoryRow(
         user_id=member.user_id,
         email=member.email,
         name=member.name,
@@ -112,7 +112,7 @@ def _row(member: MemberRow, facts: _Facts) -> DirectoryRow:
     )
 
 
-def _ways(email: str, user_id: UUID, facts: _Facts) -> tuple[str, ...]:
+def _ways(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
     """Whom the identity provider lets in, a password does not."""
     factors = facts.factors.get(user_id, [])
     if email.rpartition("@")[2] in facts.provided:

@@ -12,19 +12,19 @@ from django.db import IntegrityError, transaction
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import require_storable
-from tenants.billing.rating.seats import settle_seats
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.base.text_validation import validate_text
+from tenants.billing.rating.seats import post_pending_seat_charges
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.members.access_changes import announce
-from tenants.identity.members.scim_sync import tell_provider
+from tenants.identity.members.scim_sync import sync_scim_active
 from tenants.models import Erasure, Membership, Tenant, User
 from tenants.policy.document import DEFAULT_POLICY
-from tenants.policy.operations import add_version
+from tenants.policy.operations import insert_version
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
 _REGION: Final = re.compile(r"[a-z][a-z0-9-]{1,31}")
@@ -36,8 +36,8 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
     `region` is where its data is kept; None: the installation's own.
     """
     if _SLUG.fullmatch(slug) is None:
-        raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
-    require_storable("name", name)
+        raise InvalidValue("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+    validate_text("name", name)
     region = str(settings.REGION) if region is None else read_region(region)
     with transaction.atomic():
         try:
@@ -51,9 +51,9 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
                 )
         except IntegrityError as error:
             raise Conflict("There is a tenant {slug} already.", slug=slug) from error
-        actor = platform_actor(TenantId(str(row.id)))
-        with tenant(actor.tenant_id):
-            add_version(
+        actor = system_actor(TenantId(str(row.id)))
+        with tenant_scope(actor.tenant_id):
+            insert_version(
                 actor=actor, policy=DEFAULT_POLICY, version=1, reason="The default.", now=now
             )
             record_change(
@@ -63,19 +63,19 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
                 change=(None, {"slug": slug, "name": name, "region": region}),
                 now=now,
             )
-            tenant_changed(tenant_id=actor.tenant_id)
+            mark_snapshot_stale(tenant_id=actor.tenant_id)
     return actor.tenant_id
 
 
 def create_user(*, email: str, name: str, password: str, now: datetime) -> UserId:
     """A person without a tenant. Raises Invalid, Conflict."""
     email = email.strip().lower()
-    require_storable("name", name)
+    validate_text("name", name)
     user = User(email=email, name=name, created_at=now)
     try:
         validate_email(email)
     except ValidationError as error:
-        raise Invalid("email", "This is no e-mail address.") from error
+        raise InvalidValue("email", "This is no e-mail address.") from error
     _set_password(user, password)
     try:
         with transaction.atomic():
@@ -98,8 +98,8 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
     actor.require(Permission.WRITE_MEMBERS)
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
-    with tenant(actor.tenant_id):
-        join(tenant_id=actor.tenant_id, user_id=user_id, role=role, now=now)
+    with tenant_scope(actor.tenant_id):
+        insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=role, now=now)
         record_change(
             actor=actor,
             action="member.added",
@@ -109,7 +109,7 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
         )
 
 
-def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
+def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
     """The row alone, inside the tenant's scope; who was a member once is one again, and his days of
     before are billed first. Raises Conflict."""
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
@@ -118,11 +118,11 @@ def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> 
     row, is_new = Membership.objects.get_or_create(
         tenant_id=tenant_id, user_id=user_id, defaults={"role": role, "created_at": now}
     )
-    tell_provider(tenant_id=tenant_id, user_id=user_id, active=True, now=now)
+    sync_scim_active(tenant_id=tenant_id, user_id=user_id, active=True, now=now)
     if is_new:
         return
     ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
-    settle_seats(tenant_id, now=now)
+    post_pending_seat_charges(tenant_id, now=now)
     if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
         raise Conflict("This user is a member already, as {role}.", role=row.role)
 
@@ -130,7 +130,7 @@ def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> 
 def read_region(region: str) -> str:
     """Raises Invalid."""
     if _REGION.fullmatch(region) is None:
-        raise Invalid("region", "Write 2 to 32 lower-case letters, digits and hyphens.")
+        raise InvalidValue("region", "Write 2 to 32 lower-case letters, digits and hyphens.")
     return region
 
 
@@ -139,5 +139,5 @@ def _set_password(user: User, password: str) -> None:
         validate_password(password, user)
     except ValidationError as error:
         said = " ".join(error.messages)
-        raise Invalid("password", said) from error
+        raise InvalidValue("password", said) from error
     user.set_password(password)

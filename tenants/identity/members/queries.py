@@ -10,9 +10,16 @@ from django.db.models import F
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import acting_user, tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope, user_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission, Role
 from tenants.models import Membership, TeamMembership, Tenant, User
 from tenants.policy.queries import find_policy
@@ -57,7 +64,7 @@ class TenantView:
 
 def find_memberships(*, user_id: UserId) -> list[MembershipRow]:
     """The tenants that a signed-in user may choose from, by name; closed ones are left out."""
-    with acting_user(user_id):
+    with user_scope(user_id):
         rows = (
             Membership.objects.filter(user_id=user_id, ended_at=None)
             .exclude(tenant__status=TenantStatus.CLOSED)
@@ -69,7 +76,7 @@ def find_memberships(*, user_id: UserId) -> list[MembershipRow]:
 
 def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
     """By e-mail address."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = (
             Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
             .select_related("user")
@@ -84,22 +91,24 @@ def page_of_members(
     """Newest first; with `team_id` those of one team, none for a team that is not the tenant's.
     Raises Forbidden, Invalid. One query."""
     actor.require(Permission.READ_MEMBERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
         if team_id is not None:
             in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
             found = found.filter(user_id__in=in_team.values("user_id"))
         # A membership has no id of its own: its user's takes the place.
         placed = found.select_related("user").annotate(id=F("user_id"))
-        rows = first_of(placed, limit=limit, after=read_cursor(cursor))
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.user_id))
-    return mapped(page, member_row)
+        rows = fetch_first(placed, limit=limit, after=read_cursor(cursor))
+    page = build_page(
+        rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.user_id)
+    )
+    return map_page(page, member_row)
 
 
 def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_MEMBERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         return member_row(row)
 
@@ -107,7 +116,7 @@ def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
 def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
     """None: nobody with this address is a member now. Raises Forbidden. One query."""
     actor.require(Permission.READ_MEMBERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = (
             Membership.objects.select_related("user")
             .filter(tenant_id=actor.tenant_id, user__email=email.strip().lower(), ended_at=None)
@@ -120,7 +129,7 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
 def emails_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
     """Of those who are members now. Raises Forbidden. One query."""
     actor.require(Permission.READ_MEMBERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids], ended_at=None
         )
@@ -141,7 +150,7 @@ def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
 def get_tenant(*, actor: Actor) -> TenantView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_TENANT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = Tenant.objects.get(id=actor.tenant_id)
         isolation = find_policy(tenant_id=actor.tenant_id).policy.isolation
     return TenantView(

@@ -12,7 +12,7 @@ from caret.foundation.ids import TenantId, UserId
 from tenants.models import ScimUser, User
 
 
-def tell_provider(*, tenant_id: TenantId, user_id: UserId, active: bool, now: datetime) -> None:
+def sync_scim_active(*, tenant_id: TenantId, user_id: UserId, active: bool, now: datetime) -> None:
     """Inside the tenant's scope. For who was told of but never bound to his account, too: his
     domain may be verified later."""
     email = User.objects.values_list("email", flat=True).get(id=uuid.UUID(user_id))

@@ -9,12 +9,12 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Lower
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
-from tenants.base.sorted_pagination import Order, ordered_page
+from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.text_validation import is_storable
-from tenants.identity.members.directory import DirectoryRow, described
+from tenants.identity.members.directory import MemberDirectoryRow, with_details
 from tenants.identity.members.queries import MemberRow, member_row
 from tenants.models import Membership, TeamMembership
 from tenants.security.authorization.actor import Actor
@@ -27,14 +27,14 @@ class MemberOrder(StrEnum):
 
 _PLACES: Final = MappingProxyType(
     {
-        MemberOrder.EMAIL: Order(Lower("user__email")),
-        MemberOrder.SINCE: Order(Coalesce("created_at", "created_at"), is_time=True),
+        MemberOrder.EMAIL: SortOrder(Lower("user__email")),
+        MemberOrder.SINCE: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class WantedMembers:
+class MemberFilter:
     """None and "": no matter which."""
 
     text: str = ""  # a piece of the name or the address
@@ -45,36 +45,36 @@ class WantedMembers:
     is_descending: bool = False
 
 
-def find_members(
-    *, actor: Actor, wanted: WantedMembers, limit: int, cursor: str | None
+def search_members(
+    *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None
 ) -> Page[MemberRow]:
     """Raises Forbidden, and Invalid for a bad cursor. One query."""
     actor.require(Permission.READ_MEMBERS)
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
-    with tenant(actor.tenant_id):
-        page = ordered_page(_matching(actor, wanted), order=order, limit=limit, cursor=cursor)
+    with tenant_scope(actor.tenant_id):
+        page = fetch_sorted_page(_matching(actor, wanted), order=order, limit=limit, cursor=cursor)
     return Page([member_row(row) for row in page.rows], page.next_cursor)
 
 
 def find_directory(
-    *, actor: Actor, wanted: WantedMembers, limit: int, cursor: str | None
-) -> Page[DirectoryRow]:
+    *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None
+) -> Page[MemberDirectoryRow]:
     """The same, each with his teams and how he signs in. Six queries."""
-    page = find_members(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
-    return Page(described(actor.tenant_id, page.rows), page.next_cursor)
+    page = search_members(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
+    return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
 
 
-def member_at(*, actor: Actor, email: str) -> MemberRow | None:
+def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
     """Whose address this is. Raises Forbidden. One query."""
     actor.require(Permission.READ_MEMBERS)
     if not is_storable(email):
         return None
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = _members(actor).filter(user__email=email.strip().lower()).order_by("user_id").first()
     return None if row is None else member_row(row)
 
 
-def _matching(actor: Actor, wanted: WantedMembers) -> QuerySet[Membership]:
+def _matching(actor: Actor, wanted: MemberFilter) -> QuerySet[Membership]:
     found = _members(actor)
     if wanted.role is not None:
         found = found.filter(role=wanted.role)

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef, Q
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import acting_user
+from caret.foundation.postgres.tenant_scope import user_scope
 from tenants.identity.members.access_changes import announce
 from tenants.models import Membership
 
@@ -18,7 +18,7 @@ from tenants.models import Membership
 def end_sessions(*, user_id: UserId) -> None:
     """Unless he is a member elsewhere: there they go on, and show nothing of this tenant."""
     named = uuid.UUID(user_id)
-    with acting_user(user_id):
+    with user_scope(user_id):
         if Membership.objects.filter(user_id=named, ended_at=None).exists():
             return
     for session in UserSession.objects.filter(user_id=named).order_by("id"):

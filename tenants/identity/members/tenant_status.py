@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Final
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import read_reason
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.base.text_validation import parse_reason
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import Tenant
-from tenants.privacy.retrieval_index.erasure import erase_all
+from tenants.privacy.retrieval_index.erasure import erase_index
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
@@ -33,16 +33,18 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
     """Gateways act on it within a second. Raises Forbidden, Invalid, NotFound, and Conflict when
     the tenant's present status does not lead to this one."""
     actor.require_operator()
-    reason = read_reason(reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it
+    reason = parse_reason(reason)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(
+            tenant_id=actor.tenant_id
+        )  # locks the tenant: its status stays as we see it
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
         if status not in _LEADS_TO[held]:
             raise _refusal(row.slug, held, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
-            erase_all(tenant_id=actor.tenant_id)
+            erase_index(tenant_id=actor.tenant_id)
         record_change(
             actor=actor,
             action="tenant.status_changed",
@@ -64,20 +66,20 @@ def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
     )
 
 
-def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:
+def purge_cache(*, actor: Actor, reason: str, now: datetime) -> int:
     """The new epoch: nothing that engines cached for the tenant before, or that retrieval kept, is
     found again.
 
     Raises Forbidden, Invalid, NotFound.
     """
     actor.require(Permission.WRITE_POLICY)
-    reason = read_reason(reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    reason = parse_reason(reason)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
         epoch = row.cache_epoch + 1
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=epoch)
-        erase_all(tenant_id=actor.tenant_id)
+        erase_index(tenant_id=actor.tenant_id)
         record_change(
             actor=actor,
             action="tenant.cache_purged",

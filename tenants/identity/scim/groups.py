@@ -8,30 +8,30 @@ from typing import Final
 
 from scim2_models import PatchOp
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.fleet.snapshots.publisher import tenant_changed
-from tenants.identity.scim.provisioning import settle
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
+from tenants.identity.scim.provisioning import sync_member
 from tenants.identity.scim.queries import group_row, groups_of
-from tenants.identity.scim.resources import POLICY, Group
+from tenants.identity.scim.resources import POLICY, ScimGroupResource
 from tenants.identity.teams.operations import create_team, delete_team, rename_team
 from tenants.models import ScimGroup, ScimGroupMember, ScimUser
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_TEXT_CHARS: Final = 254
 MAX_CHANGED_MEMBERS: Final = 1_000  # each is settled while the tenant is locked
 MAX_TRIED_MEMBERS: Final = 50_000  # 5 s
 _REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
-Precondition = Callable[[Group], None]
+Precondition = Callable[[ScimGroupResource], None]
 
 
-def create_group(*, actor: Actor, asked: Group, now: datetime) -> Group:
+def create_group(*, actor: Actor, asked: ScimGroupResource, now: datetime) -> ScimGroupResource:
     """Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         team = create_team(actor=actor, name=_name(asked), now=now)
         row = ScimGroup.objects.create(
             tenant_id=actor.tenant_id,
@@ -46,18 +46,23 @@ def create_group(*, actor: Actor, asked: Group, now: datetime) -> Group:
 
 
 def replace_group(
-    *, actor: Actor, group_id: str, asked: Group, check: Precondition, now: datetime
-) -> Group:
+    *, actor: Actor, group_id: str, asked: ScimGroupResource, check: Precondition, now: datetime
+) -> ScimGroupResource:
     """Raises Forbidden, NotFound, Invalid, Conflict."""
     return _change(actor, group_id, lambda held: asked, check, now)
 
 
 def patch_group(
-    *, actor: Actor, group_id: str, patch: PatchOp[Group], check: Precondition, now: datetime
-) -> Group:
+    *,
+    actor: Actor,
+    group_id: str,
+    patch: PatchOp[ScimGroupResource],
+    check: Precondition,
+    now: datetime,
+) -> ScimGroupResource:
     """Raises Forbidden, NotFound, Invalid, Conflict; SCIMException for no patch."""
 
-    def patched(held: Group) -> Group:
+    def patched(held: ScimGroupResource) -> ScimGroupResource:
         gone = _removals(patch)
         if gone is not None:
             held.members = [one for one in held.members or [] if one.value not in gone] or None
@@ -72,8 +77,8 @@ def patch_group(
 def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datetime) -> None:
     """The team goes with it, its people stay. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_TEAMS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, group_id)
         check(groups_of([row])[0])
         left = _member_ids(row)
@@ -89,8 +94,8 @@ def set_group_role(
     actor.require(Permission.WRITE_ACCESS)
     if role is Role.OWNER:
         raise Forbidden("Owners are made by owners, not by groups.")
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, str(group_id))
         held = row.role
         row.role = "" if role is None else role.value
@@ -105,13 +110,13 @@ def set_group_role(
 def _change(
     actor: Actor,
     group_id: str,
-    change: Callable[[Group], Group],
+    change: Callable[[ScimGroupResource], ScimGroupResource],
     check: Precondition,
     now: datetime,
-) -> Group:
+) -> ScimGroupResource:
     actor.require(Permission.WRITE_TEAMS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, group_id)
         held = groups_of([row])[0]
         check(held)
@@ -123,7 +128,7 @@ def _change(
         return groups_of([row])[0]
 
 
-def _removals(patch: PatchOp[Group]) -> set[str] | None:
+def _removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
     """Whom a patch removes that does nothing but name members who leave, as most large ones do;
     None for any other. scim2-models tries each such path on each member, 0.1 ms a time."""
     operations = patch.operations or []
@@ -132,24 +137,24 @@ def _removals(patch: PatchOp[Group]) -> set[str] | None:
     return named if len(named) == len(operations) else None
 
 
-def _require_little_work(held: Group, patch: PatchOp[Group]) -> None:
+def _require_little_work(held: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
     """Raises Invalid."""
     filtered = sum("[" in str(one.path) for one in patch.operations or [])
     if filtered * len(held.members or []) > MAX_TRIED_MEMBERS:
-        raise Invalid("Operations", "This group is too large for so many. Send fewer.")
+        raise InvalidValue("Operations", "This group is too large for so many. Send fewer.")
 
 
-def _set_members(actor: Actor, row: ScimGroup, asked: Group, now: datetime) -> None:
+def _set_members(actor: Actor, row: ScimGroup, asked: ScimGroupResource, now: datetime) -> None:
     """Raises Invalid for a member who is not there, and for too many at once."""
     wanted = {_user_id(member.value) for member in asked.members or []}
     held = _member_ids(row)
     if len(wanted ^ held) > MAX_CHANGED_MEMBERS:
-        raise Invalid(
+        raise InvalidValue(
             "members", "At most {most} come and go with one request.", most=MAX_CHANGED_MEMBERS
         )
     known = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=wanted)
     if set(known.values_list("id", flat=True)) != wanted:
-        raise Invalid("members", "A member of this group is not there.")
+        raise InvalidValue("members", "A member of this group is not there.")
     if wanted == held:
         return
     rows = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id, team_id=row.team_id)
@@ -159,7 +164,10 @@ def _set_members(actor: Actor, row: ScimGroup, asked: Group, now: datetime) -> N
         for user_id in sorted(wanted - held)
     )
     _settle(actor, wanted ^ held, now)
-    change: tuple[Facts, Facts] = ({"num_members": len(held)}, {"num_members": len(wanted)})
+    change: tuple[ChangeFields, ChangeFields] = (
+        {"num_members": len(held)},
+        {"num_members": len(wanted)},
+    )
     _record(actor, "scim_group.members_changed", row, change, now)
 
 
@@ -173,24 +181,24 @@ def _settle(
 ) -> None:
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=user_ids)
     for row in rows.order_by("id"):
-        settle(actor=actor, row=row, now=now, groups_decide=groups_decide)
+        sync_member(actor=actor, row=row, now=now, groups_decide=groups_decide)
 
 
 def _user_id(value: str | None) -> uuid.UUID:
     try:
         return uuid.UUID(value or "")
     except ValueError as error:
-        raise Invalid("members", "A member of this group is not there.") from error
+        raise InvalidValue("members", "A member of this group is not there.") from error
 
 
-def _name(asked: Group) -> str:
+def _name(asked: ScimGroupResource) -> str:
     return (asked.display_name or "").strip()
 
 
-def _external_id(asked: Group) -> str:
+def _external_id(asked: ScimGroupResource) -> str:
     text = asked.external_id or ""
     if len(text) > MAX_TEXT_CHARS or "\0" in text:
-        raise Invalid("externalId", "At most {most} characters.", most=MAX_TEXT_CHARS)
+        raise InvalidValue("externalId", "At most {most} characters.", most=MAX_TEXT_CHARS)
     return text
 
 
@@ -198,7 +206,7 @@ def _record(
     actor: Actor,
     action: str,
     row: ScimGroup,
-    change: tuple[Facts | None, Facts | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     record_change(actor=actor, action=action, target=f"team:{row.team_id}", change=change, now=now)

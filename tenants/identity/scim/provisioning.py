@@ -13,14 +13,14 @@ from django.db import IntegrityError, transaction
 
 from caret.foundation.ids import UserId
 from tenants.base.email_domains import domain_of
-from tenants.base.errors import Conflict, Invalid, Refused
+from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.base.permissions import Role
-from tenants.billing.budgets.limits import require_few_of_each
-from tenants.compliance.data_subjects.anonymization import empty_mails
+from tenants.billing.budgets.limits import require_budget_limit_per_user
+from tenants.compliance.data_subjects.anonymization import anonymize_recipients
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
-from tenants.identity.members.operations import join
-from tenants.identity.scim.resources import User as Person
+from tenants.identity.members.operations import insert_membership
+from tenants.identity.scim.resources import ScimUserResource as Person
 from tenants.identity.scim.resources import full_name
 from tenants.models import (
     AlertDelivery,
@@ -43,7 +43,7 @@ _RANK: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
 _MAX_NAME_CHARS: Final = 120
 
 
-def settle(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
+def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
     """Inside the tenant's scope and with its row locked; a second time changes nothing.
 
     `groups_decide`: a group that said what its members are says so no more.
@@ -59,26 +59,26 @@ def settle(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = 
             _end(actor, held, now)
         return
     if held is None:
-        join(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
+        insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
         _record(actor, "member.joined", user_id, (None, Role.DEVELOPER), now)
     groups = _groups_of(actor, row)
     _settle_teams(actor, row.user_id, groups, now)
     _settle_role(actor, row.user_id, groups, now, groups_decide=groups_decide)
 
 
-def settle_domain(*, actor: Actor, name: str, now: datetime) -> None:
+def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
     """For those whose addresses are of a domain that was just verified."""
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, email__endswith=f"@{name}")
     for row in rows.order_by("id"):
         try:
             with transaction.atomic():
-                settle(actor=actor, row=row, now=now)
-        except Refused as error:
+                sync_member(actor=actor, row=row, now=now)
+        except DomainError as error:
             # Two users of one address: the identity provider is told when it next speaks of them.
             logger.warning("scim.not_settled", tenant_id=actor.tenant_id, reason=error.code)
 
 
-def end_account(*, actor: Actor, row: ScimUser, now: datetime) -> None:
+def deprovision(*, actor: Actor, row: ScimUser, now: datetime) -> None:
     """For who is deleted: as deactivated. Raises Conflict for the last owner."""
     if row.user_id is None:
         return
@@ -109,7 +109,7 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
     user = User.objects.get(id=row.user_id)
     if user.email != row.email:
         if not may_have or not _is_verified(actor, user.email):
-            raise Invalid("emails", "This address is of no domain that was verified for you.")
+            raise InvalidValue("emails", "This address is of no domain that was verified for you.")
         _change_address(actor, user, row.email, now)
     name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
     if name and name != user.name and may_have:
@@ -153,7 +153,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
     old = mails.filter(address=user.email)
     # An alert goes to an address once.
-    empty_mails(old.filter(alert_id__in=mails.filter(address=email).values("alert_id")))
+    anonymize_recipients(old.filter(alert_id__in=mails.filter(address=email).values("alert_id")))
     old.update(address=email)
 
 
@@ -179,7 +179,7 @@ def _settle_teams(actor: Actor, user_id: uuid.UUID, wanted: set[uuid.UUID], now:
         for team_id in sorted(wanted - held_ids)
     )
     if wanted - held_ids:
-        require_few_of_each(actor.tenant_id)
+        require_budget_limit_per_user(actor.tenant_id)
 
 
 def _settle_role(

@@ -21,11 +21,22 @@ from scim2_models import (
     SearchRequest,
 )
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Permission, Role
-from tenants.identity.scim.resources import Group, GroupMember, User, etag_of
-from tenants.identity.scim.search import Builders, Columns, Found, by_id, search_rows
+from tenants.identity.scim.resources import (
+    GroupMember,
+    ScimGroupResource,
+    ScimUserResource,
+    etag_of,
+)
+from tenants.identity.scim.search import (
+    FilterColumns,
+    ResourceBuilders,
+    SearchResult,
+    by_id,
+    search_rows,
+)
 from tenants.models import ScimGroup, ScimGroupMember, ScimUser, Team
 from tenants.security.authorization.actor import Actor
 
@@ -33,27 +44,31 @@ _MEMBERS: Final = "members"
 _Found = TypeVar("_Found", bound=Resource[Any])
 
 
-def list_users(*, actor: Actor, search: SearchRequest[User]) -> Found[User]:
+def list_users(
+    *, actor: Actor, search: SearchRequest[ScimUserResource]
+) -> SearchResult[ScimUserResource]:
     """Raises TooManyException."""
-    builders = Builders(
+    builders = ResourceBuilders(
         row_id=lambda row: row.id,
         outline=users_of if _asks_version(search) else _outlines_of_users,
         whole=users_of,
     )
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = ScimUser.objects.filter(tenant_id=actor.tenant_id).order_by("created_at", "id")
         return search_rows(rows, search, _USER_COLUMNS, builders)
 
 
-def list_groups(*, actor: Actor, search: SearchRequest[Group]) -> Found[Group]:
+def list_groups(
+    *, actor: Actor, search: SearchRequest[ScimGroupResource]
+) -> SearchResult[ScimGroupResource]:
     """Raises TooManyException."""
     asks = f"{search.filter or ''} {search.sort_by or ''}".lower()
-    builders = Builders(
+    builders = ResourceBuilders(
         row_id=lambda row: row.team_id,
         outline=partial(groups_of, with_members=_MEMBERS in asks),
         whole=partial(groups_of, with_members=_wants_members(search)),
     )
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
         rows = rows.order_by("created_at", "team_id")
         return search_rows(rows, search, _group_columns(actor), builders)
@@ -67,7 +82,7 @@ def _emails(value: str) -> Q | None:
 
 
 # What identity providers look up by; other filters are tried on each of the tenant's resources.
-_USER_COLUMNS: Final[Columns] = {
+_USER_COLUMNS: Final[FilterColumns] = {
     "username": lambda value: Q(user_name__iexact=value),
     "externalid": lambda value: Q(external_id=value),
     "id": by_id("id"),
@@ -77,7 +92,7 @@ _USER_COLUMNS: Final[Columns] = {
 }
 
 
-def _group_columns(actor: Actor) -> Columns:
+def _group_columns(actor: Actor) -> FilterColumns:
     def named(value: str) -> Q:
         teams = Team.objects.filter(tenant_id=actor.tenant_id, name__iexact=value)
         return Q(team_id__in=teams.values("id"))
@@ -108,7 +123,7 @@ class GroupRole:
 def list_group_roles(*, actor: Actor) -> list[GroupRole]:
     """By name. Raises Forbidden."""
     actor.require(Permission.READ_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
         names = _team_names(row.team_id for row in rows)
     found = [
@@ -119,19 +134,19 @@ def list_group_roles(*, actor: Actor) -> list[GroupRole]:
 
 
 def find_user(
-    *, actor: Actor, user_id: str, asked: "ResponseParameters[User] | None" = None
-) -> User:
+    *, actor: Actor, user_id: str, asked: "ResponseParameters[ScimUserResource] | None" = None
+) -> ScimUserResource:
     """Whole, whatever is asked of it. Raises NotFound."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return users_of([user_row(actor, user_id)])[0]
 
 
 def find_group(
-    *, actor: Actor, group_id: str, asked: "ResponseParameters[Group] | None" = None
-) -> Group:
+    *, actor: Actor, group_id: str, asked: "ResponseParameters[ScimGroupResource] | None" = None
+) -> ScimGroupResource:
     """Without its members, where they are not asked for. Raises NotFound."""
     with_members = asked is None or _wants_members(asked)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return groups_of([group_row(actor, group_id)], with_members=with_members)[0]
 
 
@@ -151,14 +166,14 @@ def group_row(actor: Actor, group_id: str) -> ScimGroup:
         raise NotFound("There is no such group.") from error
 
 
-def users_of(rows: Sequence[ScimUser]) -> list[User]:
+def users_of(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     """Three queries, however many there are."""
     return [
         _versioned(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
     ]
 
 
-def _outlines_of_users(rows: Sequence[ScimUser]) -> list[User]:
+def _outlines_of_users(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     """Without their versions: to write one out takes longer than all else."""
     members = ScimGroupMember.objects.filter(scim_user_id__in=[row.id for row in rows])
     teams = defaultdict(list)
@@ -168,7 +183,7 @@ def _outlines_of_users(rows: Sequence[ScimUser]) -> list[User]:
     return [_user(row, [(team_id, names[team_id]) for team_id in teams[row.id]]) for row in rows]
 
 
-def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[Group]:
+def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[ScimGroupResource]:
     """Their versions are those of all that they are, their members among it. Three queries, however
     many there are, and one for the members."""
     team_ids = [row.team_id for row in rows]
@@ -203,8 +218,8 @@ def _team_names(team_ids: Iterable[UUID]) -> dict[UUID, str]:
     return dict(Team.objects.filter(id__in=list(team_ids)).values_list("id", "name"))
 
 
-def _user(row: ScimUser, groups: list[tuple[UUID, str]]) -> User:
-    user = User.model_validate(row.document)
+def _user(row: ScimUser, groups: list[tuple[UUID, str]]) -> ScimUserResource:
+    user = ScimUserResource.model_validate(row.document)
     user.id = str(row.id)
     user.groups = [
         GroupMembership(
@@ -218,8 +233,8 @@ def _user(row: ScimUser, groups: list[tuple[UUID, str]]) -> User:
     return _with_meta(user, "User", _location("Users", row.id), row)
 
 
-def _group(row: ScimGroup, name: str) -> Group:
-    group = Group(
+def _group(row: ScimGroup, name: str) -> ScimGroupResource:
+    group = ScimGroupResource(
         id=str(row.team_id),
         external_id=row.external_id or None,
         display_name=name,
@@ -247,7 +262,7 @@ def _asks_version(search: "SearchRequest[Any]") -> bool:
     return "version" in f"{search.filter or ''} {search.sort_by or ''}".lower()
 
 
-def _wants_members(asked: "ResponseParameters[Group]") -> bool:
+def _wants_members(asked: "ResponseParameters[ScimGroupResource]") -> bool:
     """`attributes` names all that is wanted, `excludedAttributes` what is not."""
     if asked.attributes:
         return any(_top(name) == _MEMBERS for name in asked.attributes)

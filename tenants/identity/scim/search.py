@@ -32,18 +32,18 @@ _Found = TypeVar("_Found", bound=Resource[Any])
 _Row = TypeVar("_Row", bound=Model)
 # Of an attribute, in lower case: the rows among which those are that have this value. None: it
 # cannot say.
-Columns = Mapping[str, Callable[[str], Q | None]]
+FilterColumns = Mapping[str, Callable[[str], Q | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[_Found]):
+class SearchResult(Generic[_Found]):
     resources: list[_Found]
     total: int
     start: int  # from 1
 
 
 @dataclass(frozen=True, slots=True)
-class Builders(Generic[_Row, _Found]):
+class ResourceBuilders(Generic[_Row, _Found]):
     row_id: Callable[[_Row], uuid.UUID]
     outline: Callable[[Sequence[_Row]], list[_Found]]  # all that a filter or an order asks for
     whole: Callable[[Sequence[_Row]], list[_Found]]
@@ -52,15 +52,15 @@ class Builders(Generic[_Row, _Found]):
 def search_rows(
     rows: QuerySet[_Row],
     search: "SearchRequest[Any]",
-    columns: Columns,
-    builders: Builders[_Row, _Found],
-) -> Found[_Found]:
+    columns: FilterColumns,
+    builders: ResourceBuilders[_Row, _Found],
+) -> SearchResult[_Found]:
     """Raises TooManyException."""
     start = min(search.start_index_0 or 0, _MAX_START)
     count = MAX_RESULTS if search.count is None else min(search.count, MAX_RESULTS)
     if search.filter is None and search.sort_by is None:
         page = list(rows[start : start + count])
-        return Found(builders.whole(page), rows.count(), start + 1)
+        return SearchResult(builders.whole(page), rows.count(), start + 1)
     narrowing = None if search.filter is None else _narrowing(search.filter.ast, columns)
     tried = rows if narrowing is None else rows.filter(narrowing)
     found: dict[str, tuple[_Row, _Found]] = {}
@@ -73,7 +73,7 @@ def search_rows(
         ordered = search.sort([resource for _, resource in found.values()])
         ids = [resource.id for resource in ordered]
     page = [found[each][0] for each in ids[start : start + count]]
-    return Found(builders.whole(page), len(ids), start + 1)
+    return SearchResult(builders.whole(page), len(ids), start + 1)
 
 
 def by_id(column: str) -> Callable[[str], Q]:
@@ -97,7 +97,7 @@ def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
         yield batch
 
 
-def _narrowing(node: FilterNode, columns: Columns, within: str = "") -> Q | None:
+def _narrowing(node: FilterNode, columns: FilterColumns, within: str = "") -> Q | None:
     """None: it does not narrow anything that a column knows."""
     match node:
         case Comparison(op=CompareOperator.eq, value=str()):
@@ -111,7 +111,7 @@ def _narrowing(node: FilterNode, columns: Columns, within: str = "") -> Q | None
             return None
 
 
-def _equal(node: Comparison, columns: Columns, within: str) -> Q | None:
+def _equal(node: Comparison, columns: FilterColumns, within: str) -> Q | None:
     path = node.attr_path
     name = f"{within}{path.attr}" + (f".{path.sub_attr}" if path.sub_attr else "")
     narrow = columns.get(name.lower())

@@ -9,9 +9,9 @@ from django.db.models import Q
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.bearer_tokens import TokenKind, new_token, parse_token, token_digest
-from tenants.base.errors import Conflict, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.bearer_tokens import BearerTokenKind, new_token, parse_token, token_digest
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
 from tenants.models import ScimToken, Tenant
 from tenants.security.audit.operations import record_change
@@ -40,7 +40,7 @@ class CreatedScimToken:
 def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
     """Newest first. Raises Forbidden."""
     actor.require(Permission.READ_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
         return [_view(row) for row in rows]
 
@@ -50,11 +50,11 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
     actor.require(Permission.WRITE_ACCESS)
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise Invalid(
+        raise InvalidValue(
             "name", "Give the token a name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
-    token = new_token(TokenKind.SCIM, actor.tenant_id)
-    with tenant(actor.tenant_id):
+    token = new_token(BearerTokenKind.SCIM, actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         in_force = ScimToken.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
         if in_force.count() >= MAX_TOKENS:
@@ -75,7 +75,7 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
 def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> ScimTokenView:
     """Revoking a revoked token changes nothing. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
         if found.filter(revoked_at=None).update(revoked_at=now):
             record_change(
@@ -93,10 +93,10 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
 def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
     """What a SCIM token is to its tenant: an administrator without a name. None for a token that
     opens nothing, or a tenant that is not active."""
-    token = parse_token(TokenKind.SCIM, text)
+    token = parse_token(BearerTokenKind.SCIM, text)
     if token is None:
         return None
-    with tenant(token.tenant_id):
+    with tenant_scope(token.tenant_id):
         status = Tenant.objects.filter(id=token.tenant_id).values_list("status", flat=True)
         row = (
             ScimToken.objects.filter(

@@ -8,50 +8,55 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from scim2_models import PatchOp
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import is_storable
-from tenants.fleet.snapshots.publisher import tenant_changed
-from tenants.identity.scim.provisioning import end_account, settle
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
+from tenants.identity.scim.provisioning import deprovision, sync_member
 from tenants.identity.scim.queries import user_row, users_of
-from tenants.identity.scim.resources import POLICY, User, address_of
+from tenants.identity.scim.resources import POLICY, ScimUserResource, address_of
 from tenants.models import ScimUser
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_TEXT_CHARS = 254
 MAX_DOCUMENT_CHARS = 16_384  # of all that is kept of one person
 
 # Refuses, by what it is given, when a client has seen another version.
-Precondition = Callable[[User], None]
+Precondition = Callable[[ScimUserResource], None]
 
 
-def create_user(*, actor: Actor, asked: User, now: datetime) -> User:
+def create_user(*, actor: Actor, asked: ScimUserResource, now: datetime) -> ScimUserResource:
     """Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.WRITE_MEMBERS)
     if asked.active is None:
         asked.active = True
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = ScimUser(tenant_id=actor.tenant_id, id=uuid.uuid4(), created_at=now)
         _write(actor, row, asked, now, action="scim_user.created")
         return users_of([row])[0]
 
 
 def replace_user(
-    *, actor: Actor, user_id: str, asked: User, check: Precondition, now: datetime
-) -> User:
+    *, actor: Actor, user_id: str, asked: ScimUserResource, check: Precondition, now: datetime
+) -> ScimUserResource:
     """Raises Forbidden, NotFound, Invalid, Conflict."""
     return _change(actor, user_id, lambda held: asked, check, now)
 
 
 def patch_user(
-    *, actor: Actor, user_id: str, patch: PatchOp[User], check: Precondition, now: datetime
-) -> User:
+    *,
+    actor: Actor,
+    user_id: str,
+    patch: PatchOp[ScimUserResource],
+    check: Precondition,
+    now: datetime,
+) -> ScimUserResource:
     """Raises Forbidden, NotFound, Invalid, Conflict; SCIMException for no patch."""
 
-    def patched(held: User) -> User:
+    def patched(held: ScimUserResource) -> ScimUserResource:
         patch.patch(held, POLICY)
         return held
 
@@ -62,11 +67,11 @@ def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetim
     """Ends the membership; the account, which may be a member elsewhere, stays. Raises Forbidden,
     NotFound, and Conflict for the last owner."""
     actor.require(Permission.WRITE_MEMBERS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = user_row(actor, user_id)
         check(users_of([row])[0])
-        end_account(actor=actor, row=row, now=now)
+        deprovision(actor=actor, row=row, now=now)
         ScimUser.objects.filter(tenant_id=actor.tenant_id, id=row.id).delete()
         _record(actor, "scim_user.deleted", row, (_facts(row), None), now)
 
@@ -74,13 +79,13 @@ def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetim
 def _change(
     actor: Actor,
     user_id: str,
-    change: Callable[[User], User],
+    change: Callable[[ScimUserResource], ScimUserResource],
     check: Precondition,
     now: datetime,
-) -> User:
+) -> ScimUserResource:
     actor.require(Permission.WRITE_MEMBERS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = user_row(actor, user_id)
         held = users_of([row])[0]
         check(held)
@@ -88,7 +93,9 @@ def _change(
         return users_of([row])[0]
 
 
-def _write(actor: Actor, row: ScimUser, asked: User, now: datetime, *, action: str) -> None:
+def _write(
+    actor: Actor, row: ScimUser, asked: ScimUserResource, now: datetime, *, action: str
+) -> None:
     before = None if row.document is None else (_facts(row), row.document)
     _fill(row, asked)
     if before is not None and before == (_facts(row), row.document):
@@ -99,17 +106,17 @@ def _write(actor: Actor, row: ScimUser, asked: User, now: datetime, *, action: s
             row.save(force_insert=before is None)
     except IntegrityError as error:
         raise Conflict("Another user has this userName already.") from error
-    settle(actor=actor, row=row, now=now)
+    sync_member(actor=actor, row=row, now=now)
     _record(actor, action, row, (before and before[0], _facts(row)), now)
 
 
-def _fill(row: ScimUser, asked: User) -> None:
+def _fill(row: ScimUser, asked: ScimUserResource) -> None:
     """Raises Invalid."""
     document = asked.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
-        raise Invalid("emails", "At most {most} characters in all.", most=MAX_DOCUMENT_CHARS)
+        raise InvalidValue("emails", "At most {most} characters in all.", most=MAX_DOCUMENT_CHARS)
     if not all(is_storable(text) for text in _texts(document)):
-        raise Invalid("userName", "This text has characters that are no text.")
+        raise InvalidValue("userName", "This text has characters that are no text.")
     texts = {
         "userName": (asked.user_name or "").strip(),
         "externalId": asked.external_id or "",
@@ -117,11 +124,11 @@ def _fill(row: ScimUser, asked: User) -> None:
     }
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:
-            raise Invalid(field, "At most {most} characters.", most=MAX_TEXT_CHARS)
+            raise InvalidValue(field, "At most {most} characters.", most=MAX_TEXT_CHARS)
     if not texts["emails"].isprintable():  # a line break would be another header of a mail
-        raise Invalid("emails", "This is no e-mail address.")
+        raise InvalidValue("emails", "This is no e-mail address.")
     if not texts["userName"]:
-        raise Invalid("userName", "A user has a userName.")
+        raise InvalidValue("userName", "A user has a userName.")
     row.user_name, row.external_id, row.email = texts.values()
     if asked.active is not None:  # else not spoken of: whoever was removed by hand stays away
         row.active = asked.active
@@ -136,7 +143,7 @@ def _texts(part: object) -> Iterator[str]:
         yield from _texts(inner)
 
 
-def _facts(row: ScimUser) -> Facts:
+def _facts(row: ScimUser) -> ChangeFields:
     """Without who it is: an entry outlives an erasure, the row that it names does not."""
     return {"active": "yes" if row.active else "no"}
 
@@ -145,7 +152,7 @@ def _record(
     actor: Actor,
     action: str,
     row: ScimUser,
-    change: tuple[Facts | None, Facts | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     record_change(actor=actor, action=action, target=f"scim_user:{row.id}", change=change, now=now)

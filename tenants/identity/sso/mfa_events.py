@@ -16,22 +16,22 @@ from django.core.mail import send_mail
 from django.db import transaction
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.members.queries import MembershipRow, find_memberships
 from tenants.models import User
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 logger = structlog.get_logger(__name__)
 
 
-class Factor(StrEnum):
+class MfaFactor(StrEnum):
     PASSKEY = "passkey"
     APP = "app"
     RECOVERY_CODES = "recovery_codes"
 
 
-class Event(StrEnum):
+class MfaEvent(StrEnum):
     """As audit entries name it."""
 
     ADDED = "added"
@@ -40,17 +40,19 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    factor: Factor
-    event: Event
+class MfaChange:
+    factor: MfaFactor
+    event: MfaEvent
 
 
 _WORDS: Final = {
-    Change(Factor.PASSKEY, Event.ADDED): "A passkey was added to your account",
-    Change(Factor.PASSKEY, Event.REMOVED): "A passkey was removed from your account",
-    Change(Factor.APP, Event.ADDED): "An authenticator app was added to your account",
-    Change(Factor.APP, Event.REMOVED): "The authenticator app was removed from your account",
-    Change(Factor.RECOVERY_CODES, Event.RENEWED): "Your account has new recovery codes",
+    MfaChange(MfaFactor.PASSKEY, MfaEvent.ADDED): "A passkey was added to your account",
+    MfaChange(MfaFactor.PASSKEY, MfaEvent.REMOVED): "A passkey was removed from your account",
+    MfaChange(MfaFactor.APP, MfaEvent.ADDED): "An authenticator app was added to your account",
+    MfaChange(
+        MfaFactor.APP, MfaEvent.REMOVED
+    ): "The authenticator app was removed from your account",
+    MfaChange(MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED): "Your account has new recovery codes",
 }
 _TEXT: Final = """{what} in Caret, the code-completion service.
 
@@ -62,7 +64,7 @@ your company at once; where you are signed in is at {sessions}
 """
 
 
-def note_change(*, user_id: UserId, change: Change, address: str, now: datetime) -> None:
+def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: datetime) -> None:
     """Last in the transaction of the change. The mail goes out on its commit; one that does not is
     logged, since the change is made."""
     request_id = str(uuid4())
@@ -79,11 +81,11 @@ def note_change(*, user_id: UserId, change: Change, address: str, now: datetime)
     transaction.on_commit(partial(_send, user_id, email, _WORDS[change], text))
 
 
-def _record(actor: Actor, change: Change, now: datetime) -> None:
-    facts: Facts = {"factor": change.factor}
-    held = None if change.event is Event.ADDED else facts
-    holds = None if change.event is Event.REMOVED else facts
-    with tenant(actor.tenant_id):
+def _record(actor: Actor, change: MfaChange, now: datetime) -> None:
+    facts: ChangeFields = {"factor": change.factor}
+    held = None if change.event is MfaEvent.ADDED else facts
+    holds = None if change.event is MfaEvent.REMOVED else facts
+    with tenant_scope(actor.tenant_id):
         record_change(
             actor=actor,
             action=f"second_factor.{change.event}",

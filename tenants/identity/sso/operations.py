@@ -15,16 +15,16 @@ from onelogin.saml2.settings import validate_url
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.aead import seal
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import is_storable, read_reason, require_storable
-from tenants.identity.domains.queries import holder_of
+from tenants.base.text_validation import is_storable, parse_reason, validate_text
+from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.sso.queries import SignInRules, bound_to, get_rules, secret_key
 from tenants.identity.sso.saml_metadata import SamlMetadata, fingerprint, read_metadata
 from tenants.models import Domain, IdentityProvider, SignInProtocol, Tenant, User
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 _MAX_CHARS: Final = 200
@@ -34,14 +34,14 @@ _MAX_URL_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class NewProvider:
+class OidcProviderConfig:
     issuer: str
     client_id: str
     client_secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class SamlProviderConfig:
     """By one of the two."""
 
     metadata: str | None  # XML
@@ -50,7 +50,7 @@ class Described:
 
 
 def set_provider(
-    *, actor: Actor, new: NewProvider, now: datetime, spared_session: str | None = None
+    *, actor: Actor, new: OidcProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
     """In place of the one before. From now on no password lets anybody in whose address is of a
     domain that was verified for the tenant, and sessions that began otherwise end, but for the one
@@ -72,12 +72,12 @@ def set_provider(
         certificates="",
         created_at=now,
     )
-    facts: Facts = {"issuer": new.issuer, "client_id": new.client_id}
+    facts: ChangeFields = {"issuer": new.issuer, "client_id": new.client_id}
     return _set(actor, provider, facts, spared_session)
 
 
 def set_saml_provider(
-    *, actor: Actor, described: Described, now: datetime, spared_session: str | None = None
+    *, actor: Actor, described: SamlProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
     """As `set_provider`, by what a provider says of itself. Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_ACCESS)
@@ -93,7 +93,7 @@ def set_saml_provider(
         certificates="\n".join(new.certificates),
         created_at=now,
     )
-    facts: Facts = {
+    facts: ChangeFields = {
         "issuer": new.entity_id,
         "sso_url": new.sso_url,
         "certificates": " ".join(map(fingerprint, new.certificates)),
@@ -101,19 +101,21 @@ def set_saml_provider(
     return _set(actor, provider, facts, spared_session)
 
 
-def _metadata(described: Described) -> str:
+def _metadata(described: SamlProviderConfig) -> str:
     """Raises Invalid."""
     if (described.metadata is None) == (described.url is None):
-        raise Invalid("metadata", "Give metadata or metadata_url, one of the two.")
+        raise InvalidValue("metadata", "Give metadata or metadata_url, one of the two.")
     if described.url is None:
         return str(described.metadata)
     if not _is_url(described.url):
-        raise Invalid("metadata_url", "Write an address; it begins with https://.")
+        raise InvalidValue("metadata_url", "Write an address; it begins with https://.")
     return described.fetch(described.url)
 
 
-def _set(actor: Actor, provider: IdentityProvider, facts: Facts, spared: str | None) -> SignInRules:
-    with tenant(actor.tenant_id):
+def _set(
+    actor: Actor, provider: IdentityProvider, facts: ChangeFields, spared: str | None
+) -> SignInRules:
+    with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
         provider.save(force_insert=True)
@@ -133,8 +135,8 @@ def remove_provider(
 ) -> SignInRules:
     """The sessions that it began end, but for the one that is spared. Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_ACCESS)
-    reason = read_reason(reason)
-    with tenant(actor.tenant_id):
+    reason = parse_reason(reason)
+    with tenant_scope(actor.tenant_id):
         if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
             _end_sessions(actor, spared_session)
             record_change(
@@ -151,7 +153,7 @@ def remove_provider(
 def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> SignInRules:
     """Who signs in by a password and has none can do nothing but set one up. Raises Forbidden."""
     actor.require(Permission.WRITE_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = Tenant.objects.filter(id=actor.tenant_id).exclude(requires_second_factor=required)
         if rows.update(requires_second_factor=required):
             record_change(
@@ -164,13 +166,13 @@ def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> Sig
     return get_rules(actor=actor)
 
 
-def admit(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
+def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
     """The account of whom the tenant's identity provider has let in, made when there is none.
 
     Raises Forbidden for an address that is not the tenant's to speak of.
     """
     email = email.strip().lower()
-    if holder_of(email) != tenant_id or not _is_address(email):
+    if find_owning_tenant(email) != tenant_id or not _is_address(email):
         raise Forbidden("Your identity provider may not speak for this address.")
     if Tenant.objects.get(id=tenant_id).status == TenantStatus.CLOSED:
         raise Forbidden("This tenant is closed.")
@@ -199,23 +201,27 @@ def _readable(name: str) -> str:
     return name.strip()[:_MAX_NAME_CHARS] if is_storable(name) else ""
 
 
-def _check(new: NewProvider) -> None:
+def _check(new: OidcProviderConfig) -> None:
     """Raises Invalid."""
     if not _is_url(new.issuer):
-        raise Invalid("issuer", "Write the issuer's address; it begins with https://.")
+        raise InvalidValue("issuer", "Write the issuer's address; it begins with https://.")
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
-        require_storable(name, text)
+        validate_text(name, text)
         if not 1 <= len(text.strip()) <= _MAX_CHARS:
-            raise Invalid(name, "Write 1 to {most} characters.", most=_MAX_CHARS)
+            raise InvalidValue(name, "Write 1 to {most} characters.", most=_MAX_CHARS)
 
 
 def _check_saml(new: SamlMetadata) -> None:
     """Raises Invalid."""
     if not _is_url(new.sso_url) or not validate_url(new.sso_url, True):
-        raise Invalid("metadata", "The provider's address for signing in begins with https://.")
-    require_storable("metadata", new.entity_id)
+        raise InvalidValue(
+            "metadata", "The provider's address for signing in begins with https://."
+        )
+    validate_text("metadata", new.entity_id)
     if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:
-        raise Invalid("metadata", "An entity id has 1 to {most} characters.", most=_MAX_URL_CHARS)
+        raise InvalidValue(
+            "metadata", "An entity id has 1 to {most} characters.", most=_MAX_URL_CHARS
+        )
 
 
 def _is_url(text: str) -> bool:

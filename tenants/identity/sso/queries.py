@@ -9,9 +9,9 @@ from django.conf import settings
 from caret.foundation.crypto.aead import unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.identity.domains.queries import holder_of
+from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.sso.saml_metadata import fingerprint
 from tenants.models import IdentityProvider, SignInProtocol, Tenant
 from tenants.security.authorization.actor import Actor
@@ -61,7 +61,7 @@ Provider = OpenIdProvider | SamlProvider
 def get_rules(*, actor: Actor) -> SignInRules:
     """Raises Forbidden."""
     actor.require(Permission.READ_ACCESS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         required = Tenant.objects.get(id=actor.tenant_id).requires_second_factor
         row = _row(actor.tenant_id)
     return SignInRules(required, None if row is None else _view(row))
@@ -69,7 +69,7 @@ def get_rules(*, actor: Actor) -> SignInRules:
 
 def find_provider(tenant_id: TenantId) -> Provider | None:
     """For the platform itself, which lets people in: asks no role."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         row = _row(tenant_id)
     if row is None:
         return None
@@ -81,7 +81,7 @@ def find_provider(tenant_id: TenantId) -> Provider | None:
 
 def provider_for(email: str) -> Provider | None:
     """Whose identity provider lets the owner of an address in; None: nobody's, a password does."""
-    holder = holder_of(email)
+    holder = find_owning_tenant(email)
     return None if holder is None else find_provider(holder)
 
 

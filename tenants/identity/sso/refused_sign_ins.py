@@ -9,7 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.security.audit.operations import record_change
@@ -26,7 +26,7 @@ def record_refused_sign_in(
     if not _is_within_bound(tenant_id, reason):
         return
     platform = Actor(tenant_id, None, Role.OWNER, address, request_id=str(uuid4()))
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         record_change(
             actor=platform,
             action="sign_in.refused",

@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 MAX_METADATA_BYTES: Final = 256 * 1024  # Entra ID's, the largest known of one provider, are 60 KB
 _MAX_CERTIFICATES: Final = 8  # in force, and to come
@@ -37,11 +37,11 @@ def read_metadata(text: str) -> SamlMetadata:
     """Raises Invalid."""
     found = Xml.query(_parsed(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
     if len(found) != 1:
-        raise Invalid("metadata", "These are no metadata of one identity provider.")
+        raise InvalidValue("metadata", "These are no metadata of one identity provider.")
     described = Xml.query(found[0], "./md:IDPSSODescriptor")[0]
     services = Xml.query(described, _SERVICE)
     if not services:
-        raise Invalid("metadata", "The provider takes no questions by HTTP-Redirect.")
+        raise InvalidValue("metadata", "The provider takes no questions by HTTP-Redirect.")
     texts = ["".join((node.text or "").split()) for node in Xml.query(described, _CERTIFICATE)]
     return SamlMetadata(
         entity_id=str(found[0].get("entityID") or ""),
@@ -59,21 +59,23 @@ def _parsed(text: str) -> Any:
     """Without a DTD, hence without entities. Raises Invalid."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_METADATA_BYTES:
-        raise Invalid("metadata", "Metadata have {most} bytes at most.", most=MAX_METADATA_BYTES)
+        raise InvalidValue(
+            "metadata", "Metadata have {most} bytes at most.", most=MAX_METADATA_BYTES
+        )
     try:
         return Xml.to_etree(data)
     except (SyntaxError, ValueError) as error:  # SyntaxError: what lxml raises for no XML
-        raise Invalid("metadata", "This is no XML, or it has a document type.") from error
+        raise InvalidValue("metadata", "This is no XML, or it has a document type.") from error
 
 
 def _sound(certificates: list[str]) -> tuple[str, ...]:
     """Raises Invalid."""
     if not 1 <= len(certificates) <= _MAX_CERTIFICATES:
-        raise Invalid(
+        raise InvalidValue(
             "metadata", "They have 1 to {most} certificates to sign with.", most=_MAX_CERTIFICATES
         )
     if not all(map(_is_strong, certificates)):
-        raise Invalid("metadata", "A certificate is none, or its key is weak.")
+        raise InvalidValue("metadata", "A certificate is none, or its key is weak.")
     return tuple(certificates)
 
 

@@ -13,15 +13,15 @@ from typing import Final
 from django.db import IntegrityError, transaction
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.limits import require_few_of_each
-from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.billing.budgets.limits import require_budget_limit_per_user
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.members.queries import find_membership
 from tenants.identity.teams.queries import TeamView, find_team
 from tenants.models import ScimGroup, Team, TeamMembership
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
@@ -32,8 +32,8 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
     """Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
             raise Conflict("There are {most} teams already.", most=MAX_TEAMS)
         team_id = uuid.uuid4()
@@ -56,8 +56,8 @@ def rename_team(
     Invalid, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = find_team(actor=actor, team_id=team_id)
         if not by_scim:
             _require_kept_by_people(actor, team_id)
@@ -74,8 +74,8 @@ def rename_team(
 def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: bool = False) -> None:
     """Its members stay members of the tenant. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = find_team(actor=actor, team_id=team_id)
         if not by_scim:
             _require_kept_by_people(actor, team_id)
@@ -83,11 +83,13 @@ def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: boo
         _record(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
 
 
-def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime) -> TeamView:
+def add_team_member(
+    *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
+) -> TeamView:
     """Who is in it already stays. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_kept_by_people(actor, team_id)
@@ -98,18 +100,18 @@ def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: dat
             defaults={"created_at": now},
         )
         if is_new:
-            require_few_of_each(actor.tenant_id)
+            require_budget_limit_per_user(actor.tenant_id)
             _record(actor, "team.member_added", team_id, (None, {"user_id": user_id}), now)
         return find_team(actor=actor, team_id=team_id)
 
 
-def take_out_of_team(
+def remove_team_member(
     *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
 ) -> TeamView:
     """Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_kept_by_people(actor, team_id)
@@ -131,7 +133,7 @@ def _read_name(name: str) -> str:
     """Raises Invalid."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise Invalid(
+        raise InvalidValue(
             "name", "Give the team a name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
     return name
@@ -151,7 +153,7 @@ def _record(
     actor: Actor,
     action: str,
     team_id: uuid.UUID,
-    change: tuple[Facts | None, Facts | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     record_change(actor=actor, action=action, target=f"team:{team_id}", change=change, now=now)

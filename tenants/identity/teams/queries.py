@@ -7,9 +7,16 @@ from datetime import datetime
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.models import Team, TeamMembership
 from tenants.security.authorization.actor import Actor
@@ -26,16 +33,16 @@ class TeamView:
 def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamView]:
     """Newest first. Raises Forbidden, Invalid. One query."""
     actor.require(Permission.READ_TEAMS)
-    with tenant(actor.tenant_id):
-        rows = first_of(counted(actor), limit=limit, after=read_cursor(cursor))
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, view_of)
+    with tenant_scope(actor.tenant_id):
+        rows = fetch_first(counted(actor), limit=limit, after=read_cursor(cursor))
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, view_of)
 
 
 def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_TEAMS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         try:
             return view_of(counted(actor).get(id=team_id))
         except Team.DoesNotExist as error:

@@ -8,10 +8,10 @@ from typing import Final
 
 from django.db.models.functions import Coalesce, Lower
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.pagination import Page, mapped
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
-from tenants.base.sorted_pagination import Order, ordered_page
+from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.text_validation import is_storable
 from tenants.identity.teams.queries import TeamView, counted, view_of
 from tenants.models import ScimGroup
@@ -25,35 +25,35 @@ class TeamOrder(StrEnum):
 
 _PLACES: Final = MappingProxyType(
     {
-        TeamOrder.NAME: Order(Lower("name")),
-        TeamOrder.CREATED: Order(Coalesce("created_at", "created_at"), is_time=True),
+        TeamOrder.NAME: SortOrder(Lower("name")),
+        TeamOrder.CREATED: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class WantedTeams:
+class TeamFilter:
     text: str = ""  # a piece of the name; "": no matter which
     order: TeamOrder = TeamOrder.NAME
     is_descending: bool = False
 
 
 def find_teams(
-    *, actor: Actor, wanted: WantedTeams, limit: int, cursor: str | None
+    *, actor: Actor, wanted: TeamFilter, limit: int, cursor: str | None
 ) -> Page[TeamView]:
     """Raises Forbidden, and Invalid for a bad cursor. One query."""
     actor.require(Permission.READ_TEAMS)
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
     text = wanted.text.strip()
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = counted(actor).filter(name__icontains=text) if text else counted(actor)
         rows = found if is_storable(text) else found.none()
-        page = ordered_page(rows, order=order, limit=limit, cursor=cursor)
-    return mapped(page, view_of)
+        page = fetch_sorted_page(rows, order=order, limit=limit, cursor=cursor)
+    return map_page(page, view_of)
 
 
-def is_kept_by_scim(*, actor: Actor, team_id: uuid.UUID) -> bool:
+def is_managed_by_scim(*, actor: Actor, team_id: uuid.UUID) -> bool:
     """Then it is changed at the identity provider alone. Raises Forbidden. One query."""
     actor.require(Permission.READ_TEAMS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists()

@@ -13,21 +13,21 @@ from django.utils import timezone
 
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Invalid, Refused
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError, InvalidValue
 from tenants.base.money import MICROS, MICROS_PER_CENT, Currency
 from tenants.billing.invoices.billing_profile import set_profile
-from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.billing.rating.clock import earlier_of
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.clock import safe_billing_time
+from tenants.billing.rating.operations import rate_tenant
 from tenants.identity.members.queries import find_tenant
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Plans, prices, subscriptions, credits and invoices; see platform/docs/billing.md."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -65,9 +65,9 @@ class Command(UncheckedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             told = _COMMANDS[options["what"]](options)
-        except Invalid as error:
+        except InvalidValue as error:
             raise CommandError(f"{error.field}: {error.message}") from error
-        except Refused as error:
+        except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, ValueError) as error:
             raise CommandError(f"The file cannot be read: {error}") from error
@@ -101,8 +101,8 @@ def _subscribe(options: dict[str, Any]) -> str:
 
 def _profile(options: dict[str, Any]) -> str:
     written = json.loads(options["file"].read_text())
-    customer = msgspec.convert(written["customer"], Party)
-    tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), Tax)
+    customer = msgspec.convert(written["customer"], InvoiceParty)
+    tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
     set_profile(actor=_actor(options), customer=customer, tax=tax, now=timezone.now())
     return f"The next invoice of {options['tenant']} is made out to {customer.name}."
 
@@ -118,8 +118,8 @@ def _credit(options: dict[str, Any]) -> str:
 
 
 def _invoice(options: dict[str, Any]) -> str:
-    tenant_id, now = _actor(options).tenant_id, earlier_of(timezone.now())
-    rate(tenant_id, now=now)
+    tenant_id, now = _actor(options).tenant_id, safe_billing_time(timezone.now())
+    rate_tenant(tenant_id, now=now)
     issued = issue_due(tenant_id, now=now)
     return f"Issued: {', '.join(issued)}." if issued else "Nothing is due."
 
@@ -127,13 +127,13 @@ def _invoice(options: dict[str, Any]) -> str:
 def _credit_note(options: dict[str, Any]) -> str:
     cents, rest = divmod(options["amount"], MICROS_PER_CENT)
     if rest:
-        raise Invalid("amount", "Write whole cents.")
+        raise InvalidValue("amount", "Write whole cents.")
     note = issue_credit_note(
         actor=_actor(options),
         number=options["number"],
         net_cents=cents,
         reason=options["reason"],
-        now=earlier_of(timezone.now()),
+        now=safe_billing_time(timezone.now()),
     )
     return f"Issued: {note.document.head.number}."
 
@@ -153,7 +153,7 @@ def _actor(options: dict[str, Any]) -> Actor:
     tenant_id = find_tenant(slug=options["tenant"])
     if tenant_id is None:
         raise CommandError(f"There is no tenant {options['tenant']}.")
-    return platform_actor(tenant_id)
+    return system_actor(tenant_id)
 
 
 def _money(text: str) -> int:

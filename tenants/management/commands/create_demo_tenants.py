@@ -7,11 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.demo.tenants import ensure_demonstration, read_state, write_state
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Makes the demonstration tenants where they are missing, and prints how to sign in."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

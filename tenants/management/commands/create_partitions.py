@@ -6,13 +6,13 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from caret.foundation.postgres import OWNER_ALIAS
 from caret.foundation.postgres.partitions import Month, ensure_month
 from tenants.models.usage import PARTITIONED_TABLES
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Makes the monthly partitions of the usage tables, as the owner."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

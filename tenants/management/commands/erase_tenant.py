@@ -6,16 +6,16 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
-from tenants.compliance.data_subjects.erasure_worker import erase_to_the_end
-from tenants.compliance.data_subjects.operations import demand_shredding
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.compliance.data_subjects.erasure_worker import run_erasure
+from tenants.compliance.data_subjects.operations import request_tenant_erasure
 from tenants.compliance.data_subjects.queries import under_way
 from tenants.identity.members.queries import find_tenant
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Destroys a closed tenant's keys, then purges what it had. Goes on after a kill."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -29,13 +29,13 @@ class Command(UncheckedCommand):
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
-        actor, now = platform_actor(tenant_id), timezone.now()
+        actor, now = system_actor(tenant_id), timezone.now()
         try:
-            erasure_id = under_way(tenant_id=tenant_id, user_id=None) or demand_shredding(
+            erasure_id = under_way(tenant_id=tenant_id, user_id=None) or request_tenant_erasure(
                 actor=actor, reason=options["reason"], now=now
             )
-        except Refused as error:
+        except DomainError as error:
             raise CommandError(error.message) from error
-        if not erase_to_the_end(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
+        if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
             raise CommandError("Records keep coming in; the worker goes on with what is left.")
         self.stdout.write(f"Shredded; its certificate is in the tenant's list ({erasure_id}).")

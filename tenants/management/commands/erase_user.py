@@ -6,16 +6,16 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
-from tenants.compliance.data_subjects.erasure_worker import erase_to_the_end
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.compliance.data_subjects.erasure_worker import run_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import find_person, under_way
 from tenants.identity.members.queries import find_tenant
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Destroys a person's keys in a tenant, then erases him there. Goes on after a kill."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -27,15 +27,15 @@ class Command(UncheckedCommand):
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
-        actor, now = platform_actor(tenant_id), timezone.now()
+        actor, now = system_actor(tenant_id), timezone.now()
         try:
             user_id = find_person(options["person"])
-            demand = Demand(user_id, options["reason"], refuses_held=True)
+            demand = ErasureRequest(user_id, options["reason"], refuses_held=True)
             erasure_id = under_way(tenant_id=tenant_id, user_id=user_id) or demand_erasure(
                 actor=actor, demand=demand, now=now
             )
-        except Refused as error:
+        except DomainError as error:
             raise CommandError(error.message) from error
-        if not erase_to_the_end(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
+        if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
             raise CommandError("Records keep coming in; the worker goes on with what is left.")
         self.stdout.write(f"Erased; its certificate is in the tenant's list ({erasure_id}).")

@@ -10,15 +10,15 @@ import msgspec
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Invalid, NotFound
-from tenants.base.text_validation import read_reason
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import InvalidValue, NotFound
+from tenants.base.text_validation import parse_reason
 from tenants.usage.requests.latency_explanation import explain
-from tenants.usage.requests.lookup import find_request_of_anybody
+from tenants.usage.requests.lookup import find_request_as_operator
 from tenants.usage.requests.waterfall import lines
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Shows the stages of one completion, and says in words what made it slow or ended it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -29,13 +29,13 @@ class Command(UncheckedCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            slug, record = find_request_of_anybody(
+            slug, record = find_request_as_operator(
                 request_id=options["request_id"],
                 now=timezone.now(),
                 slug=options["tenant"],
-                reason=read_reason(options["reason"]),
+                reason=parse_reason(options["reason"]),
             )
-        except (NotFound, Invalid) as error:
+        except (NotFound, InvalidValue) as error:
             raise CommandError(error.message) from error
         explanation = explain(record)
         if options["json"]:

@@ -10,16 +10,16 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
 from tenants.base.signing_keys import signing_keys
-from tenants.base.text_validation import read_reason
+from tenants.base.text_validation import parse_reason
 from tenants.identity.members.queries import find_tenant
-from tenants.security.audit.export import Period, Span, write_export
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.audit.export import AuditExportPeriod, ChainRange, write_export
+from tenants.security.authorization.actor import Actor, system_actor
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Writes a tenant's audit trail as signed NDJSON, which `verify_audit` checks offline."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -33,18 +33,18 @@ class Command(UncheckedCommand):
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
-        period = Period(options["since"], options["until"])
+        period = AuditExportPeriod(options["since"], options["until"])
         try:
-            reason = read_reason(options["reason"])
-            span = _write(platform_actor(tenant_id), period, options["out"], reason)
-        except Refused as error:
+            reason = parse_reason(options["reason"])
+            span = _write(system_actor(tenant_id), period, options["out"], reason)
+        except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"It cannot be written: {error.strerror}.") from error
         self.stdout.write(f"{span.num_entries} entries; the chain stands at {span.head.sequence}.")
 
 
-def _write(actor: Actor, period: Period, path: Path, reason: str) -> Span:
+def _write(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> ChainRange:
     """Under its name only once it is whole; readable by who wrote it alone."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:

@@ -10,16 +10,16 @@ import redis
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
-from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.compliance.data_subjects.queries import find_person
 from tenants.identity.members.queries import find_tenant
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.encryption.errors import EncryptionFailed
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Writes all that is held about a person in a tenant: NDJSON in a ZIP, signed."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -33,9 +33,9 @@ class Command(UncheckedCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
         try:
-            asked = Asked(find_person(options["person"]), options["reason"])
-            manifest = _write(platform_actor(tenant_id), asked, options["out"])
-        except Refused as error:
+            asked = BundleRequest(find_person(options["person"]), options["reason"])
+            manifest = _write(system_actor(tenant_id), asked, options["out"])
+        except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, redis.RedisError, EncryptionFailed) as error:
             raise CommandError(f"Nothing was written: {error}") from error
@@ -43,7 +43,7 @@ class Command(UncheckedCommand):
         self.stdout.write(f"{rows} rows in {options['out']}")
 
 
-def _write(actor: Actor, asked: Asked, path: Path) -> dict[str, Any]:
+def _write(actor: Actor, asked: BundleRequest, path: Path) -> dict[str, Any]:
     """Under its name only once it is whole; readable by who wrote it alone."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:

@@ -10,14 +10,14 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.identity.members.queries import find_tenant
-from tenants.privacy.content_capture.training_export import read_training_data
-from tenants.security.authorization.actor import platform_actor
+from tenants.privacy.content_capture.training_export import export_training_data
+from tenants.security.authorization.actor import system_actor
 from tenants.security.encryption.errors import EncryptionFailed
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Writes what may train models, by the tenant's and its users' consent, as NDJSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ class Command(UncheckedCommand):
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
-        lines = read_training_data(actor=platform_actor(tenant_id), now=timezone.now())
+        lines = export_training_data(actor=system_actor(tenant_id), now=timezone.now())
         try:
             num_lines = _write(lines, options["out"])
         except (OSError, EncryptionFailed) as error:

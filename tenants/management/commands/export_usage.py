@@ -14,23 +14,23 @@ from typing import IO, Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
 from tenants.compliance.exports.definitions.usage import EXPORTS, USAGE_RECORDS
-from tenants.compliance.exports.digesting_writer import Written
+from tenants.compliance.exports.digesting_writer import WriteDigest
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.proof import File, begin, prove
+from tenants.compliance.exports.proof import ProvenFile, sign_proof, start_proof
 from tenants.compliance.exports.row_stream import read_rows
-from tenants.compliance.exports.rows import Asked, Period
+from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import PROOF_SUFFIX
 from tenants.identity.members.queries import find_tenant
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 _EXPORTS = {export.name: export for export in EXPORTS}
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Writes a tenant's usage: a row a request, or a row for each day and group."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -46,25 +46,27 @@ class Command(UncheckedCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['slug']}.")
         period = Period(options["start"], options["end"])
-        asked = Asked(platform_actor(tenant_id), period, timezone.now())
+        asked = RowQuery(system_actor(tenant_id), period, timezone.now())
         try:
             written = _export(asked, _EXPORTS[options["what"]], options["format"], options["out"])
-        except Refused as error:
+        except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"It cannot be written: {error.strerror}.") from error
         self.stdout.write(f"{written.rows} rows, SHA-256 {written.sha256}")
 
 
-def _export(asked: Asked, export: Export, media: str, path: Path) -> Written:
-    beginning = begin(export, asked)
+def _export(asked: RowQuery, export: Export, media: str, path: Path) -> WriteDigest:
+    beginning = start_proof(export, asked)
     with _whole(path) as out:
         written = FORMATS[media](export, read_rows(export, asked), out)
         with _whole(path.with_name(path.name + PROOF_SUFFIX)) as proof:
             proof.write(
-                prove(
+                sign_proof(
                     tenant_id=asked.tenant_id,
-                    file=File(None, export.name, export.version, media, path.name, asked.period),
+                    file=ProvenFile(
+                        None, export.name, export.version, media, path.name, asked.period
+                    ),
                     beginning=beginning,
                     written=written,
                     now=timezone.now(),

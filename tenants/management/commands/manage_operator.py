@@ -7,19 +7,19 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import (
     Credentials,
     create_operator,
     disable_operator,
     list_operators,
-    renew_operator,
+    reset_operator,
 )
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Makes, renews, disables and lists accounts of the platform's operators."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ class Command(UncheckedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             self.stdout.write(_do(options))
-        except Refused as error:
+        except DomainError as error:
             raise CommandError(error.message) from error
 
 
@@ -55,7 +55,7 @@ def _do(options: dict[str, Any]) -> str:
         disable_operator(handle=handle, now=now)
         return f"{handle} is signed out and cannot sign in any more."
     if what == "renew":
-        return _once(handle, renew_operator(handle=handle))
+        return _once(handle, reset_operator(handle=handle))
     role = OperatorRole(options["role"])
     return _once(handle, create_operator(handle=handle, name=options["name"], role=role, now=now))
 

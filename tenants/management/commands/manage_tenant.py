@@ -10,16 +10,16 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import NotFound, Refused
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError, NotFound
 from tenants.identity.members.queries import find_tenant
-from tenants.identity.members.tenant_status import raise_cache_epoch, set_status
+from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.identity.sso.operations import remove_provider
 from tenants.identity.sso.queries import get_rules
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Suspends, activates or closes a tenant, or has what engines cached for it forgotten."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -44,8 +44,8 @@ class Command(UncheckedCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['slug']}.")
         try:
-            told = _do(platform_actor(tenant_id), options)
-        except Refused as error:
+            told = _do(system_actor(tenant_id), options)
+        except DomainError as error:
             raise CommandError(error.message) from error
         self.stdout.write(told)
 
@@ -61,7 +61,7 @@ _STATUSES: Final = {
 def _do(actor: Actor, options: dict[str, Any]) -> str:
     slug, reason, now = options["slug"], options["reason"], timezone.now()
     if options["purge_cache"]:
-        epoch = raise_cache_epoch(actor=actor, reason=reason, now=now)
+        epoch = purge_cache(actor=actor, reason=reason, now=now)
         return f"{slug} begins cache epoch {epoch}; what was cached before is not found again."
     if options["drop_identity_provider"]:
         return _drop_identity_provider(actor, reason, now)

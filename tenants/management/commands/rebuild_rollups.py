@@ -7,17 +7,17 @@ from typing import Any, Final
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.identity.members.queries import find_tenant
 from tenants.usage.ingestion.redis_stream import UsageStream
-from tenants.usage.rollups.operations import MAX_DAYS, mark_again, roll_up
+from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up
 
 _FORM: Final = "a day, such as 2026-11-01"
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = (
         "Counts hours and days anew from usage records and outcomes, as after an erasure. Hours"
         " that have no records any more keep what they have."
@@ -40,8 +40,8 @@ class Command(UncheckedCommand):
         stream = UsageStream(connect(), consumer="roll-up")
         arrived_until = stream.arrived_until(now=timezone.now())
         try:
-            mark_again(tenant_id=tenant_id, start=first, end=end)
-        except Refused as error:
+            mark_period_dirty(tenant_id=tenant_id, start=first, end=end)
+        except DomainError as error:
             raise CommandError(error.message) from error
         days = roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
         self.stdout.write(f"{options['slug']}: {days} days counted anew.")

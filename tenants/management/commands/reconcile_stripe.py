@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.port import StripeFailed
 from tenants.billing.stripe.reconciliation import reconcile
@@ -17,7 +17,7 @@ from tenants.identity.members.queries import list_tenants
 _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Compares a month's tokens in the ledger with Stripe's meters."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.daily_usage import MAX_DAYS, count_days
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = (
         "Counts what the pools did over all tenants, for the operators' figures of cost. A task"
         " does so every few minutes, and of all days once a day: this is for who does not wait."

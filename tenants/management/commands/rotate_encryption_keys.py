@@ -8,16 +8,16 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import TenantId
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.identity.members.queries import list_tenants
 from tenants.security.encryption.errors import EncryptionFailed
-from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant
+from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant_keys
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = (
         "Wraps tenants' keys by the first of CARET_ROOT_KEYS, and data keys by their tenant's key"
         " in force. Everything may run meanwhile; ended early, it goes on when it is run again."
@@ -49,11 +49,11 @@ class Command(UncheckedCommand):
         self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
     ) -> bool:
         try:
-            done = rotate_tenant(tenant_id=tenant_id, now=now, older_than=older_than)
+            done = rotate_tenant_keys(tenant_id=tenant_id, now=now, older_than=older_than)
         except (EncryptionFailed, BadSetting) as error:
             self.stderr.write(f"{slug}: {error}")
             return False
-        except SealBroken:
+        except DecryptionFailed:
             self.stderr.write(f"{slug}: a wrapped key was changed or moved, and does not open.")
             return False
         self.stdout.write(

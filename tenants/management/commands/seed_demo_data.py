@@ -7,15 +7,15 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.errors import Refused
-from tenants.demo.operations import AlreadyFilled, Wish, fill
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.demo.operations import AlreadyFilled, SeedOptions, seed
 from tenants.demo.tenants import NAMES
 
 _DAYS_IN_MONTH: Final = 28  # at least
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = (
         "Fills the demonstration tenants with a made-up past, once: people, usage, bills, policies"
         " and evidence, for every page of the console. It touches no other tenant."
@@ -35,17 +35,17 @@ class Command(UncheckedCommand):
             "create_partitions", past=options["days"] // _DAYS_IN_MONTH + 1, stdout=self.stdout
         )
         for slug in options["slug"] or list(NAMES):
-            wish = Wish(slug, options["days"], options["people"], options["seed"])
+            wish = SeedOptions(slug, options["days"], options["people"], options["seed"])
             self._fill(wish, again=options["again"])
 
-    def _fill(self, wish: Wish, *, again: bool) -> None:
+    def _fill(self, wish: SeedOptions, *, again: bool) -> None:
         try:
-            made = fill(
+            made = seed(
                 wish,
                 now=timezone.now(),
                 say=lambda text: self.stdout.write(f"{wish.slug}: {text}"),
             )
-        except Refused as error:
+        except DomainError as error:
             if again and isinstance(error, AlreadyFilled):
                 self.stdout.write(error.message)
                 return

@@ -3,11 +3,11 @@
 from typing import Any
 
 from caret.foundation.crypto.signing import write_public_keys
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.signing_keys import signing_keys
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Prints the installation's public keys as JSON; keep them apart from the installation."
 
     def handle(self, *args: Any, **options: Any) -> None:

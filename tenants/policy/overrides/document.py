@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from caret.contracts.policy import PolicyLayer
+from caret.contracts.policy import PolicyOverride
 from tenants.policy.document import (
     check_days,
     check_exclusions,
@@ -14,9 +14,9 @@ from tenants.policy.document import (
 )
 
 
-def read_layer(document: object) -> PolicyLayer:
+def read_layer(document: object) -> PolicyOverride:
     """Raises Invalid, which names the field and what would be right."""
-    layer = convert(document, PolicyLayer, name="layer")
+    layer = convert(document, PolicyOverride, name="layer")
     check_names("models", layer.models)
     check_names("regions", layer.regions)
     check_exclusions(layer.content_exclusion)
@@ -26,7 +26,7 @@ def read_layer(document: object) -> PolicyLayer:
     return layer
 
 
-def write_layer(layer: PolicyLayer) -> dict[str, Any]:
+def write_layer(layer: PolicyOverride) -> dict[str, Any]:
     """As JSON, what it says and no more."""
     document: dict[str, Any] = msgspec.to_builtins(layer, order="deterministic")
     return document

@@ -3,16 +3,21 @@
 from datetime import datetime
 from typing import Final
 
-from caret.contracts.policy import PolicyLayer
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Outdated
+from caret.contracts.policy import PolicyOverride
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import tenant_changed
-from tenants.models import PolicyLayerVersion
+from tenants.fleet.snapshots.publisher import mark_snapshot_stale
+from tenants.models import PolicyOverrideVersion
 from tenants.policy.operations import require_reason
 from tenants.policy.overrides.document import read_layer, write_layer
-from tenants.policy.overrides.queries import LayerInForce, Subject, find_layer, read_layers
-from tenants.security.audit.operations import Facts, record_change
+from tenants.policy.overrides.queries import (
+    OverrideInForce,
+    OverrideSubject,
+    find_override,
+    read_overrides,
+)
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 # In force in one tenant, in its snapshot.
@@ -20,15 +25,15 @@ MAX_LAYERS: Final = 1_000
 MAX_GLOBS: Final = 5_000  # of all layers together
 
 
-def set_layer(
+def set_override(
     *,
     actor: Actor,
-    subject: Subject,
+    subject: OverrideSubject,
     document: object,
     reason: str,
     now: datetime,
     replaces: int | None = None,
-) -> LayerInForce:
+) -> OverrideInForce:
     """Gateways know it at once. An empty document lifts what was said.
 
     `replaces` is the version that the author has seen, 0 where there was none; None: whichever is
@@ -38,11 +43,11 @@ def set_layer(
     actor.require(Permission.WRITE_POLICY)
     layer = read_layer(document)
     reason = require_reason(reason)
-    with tenant(actor.tenant_id):
-        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
-        held = find_layer(actor=actor, subject=subject)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        held = find_override(actor=actor, subject=subject)
         if replaces not in (None, held.version):
-            raise Outdated(held=held.version, replaced=replaces)
+            raise VersionConflict(held=held.version, replaced=replaces)
         _require_room(actor, subject, layer)
         _insert(actor, held, layer, reason, now)
         record_change(
@@ -53,27 +58,27 @@ def set_layer(
             reason=reason,
             now=now,
         )
-        return find_layer(actor=actor, subject=subject)
+        return find_override(actor=actor, subject=subject)
 
 
-def _require_room(actor: Actor, subject: Subject, layer: PolicyLayer) -> None:
+def _require_room(actor: Actor, subject: OverrideSubject, layer: PolicyOverride) -> None:
     """Raises Conflict."""
-    in_force = read_layers(tenant_id=actor.tenant_id).of
-    if layer != PolicyLayer() and subject not in in_force and len(in_force) >= MAX_LAYERS:
+    in_force = read_overrides(tenant_id=actor.tenant_id).of
+    if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_LAYERS:
         raise Conflict("Something is said of {most} teams and users already.", most=MAX_LAYERS)
     others = (each.layer for each in in_force.values() if each.subject != subject)
     if sum(map(_num_globs, (*others, layer))) > MAX_GLOBS:
         raise Conflict("All layers together exclude by {most} patterns at most.", most=MAX_GLOBS)
 
 
-def _num_globs(layer: PolicyLayer) -> int:
+def _num_globs(layer: PolicyOverride) -> int:
     return sum(map(len, layer.content_exclusion.values()))
 
 
 def _insert(
-    actor: Actor, held: LayerInForce, layer: PolicyLayer, reason: str, now: datetime
+    actor: Actor, held: OverrideInForce, layer: PolicyOverride, reason: str, now: datetime
 ) -> None:
-    PolicyLayerVersion.objects.create(
+    PolicyOverrideVersion.objects.create(
         tenant_id=actor.tenant_id,
         subject_kind=held.subject.kind,
         subject_id=held.subject.id,
@@ -86,5 +91,5 @@ def _insert(
     )
 
 
-def _facts(layer: PolicyLayer) -> Facts:
+def _facts(layer: PolicyOverride) -> ChangeFields:
     return {"layer": write_layer(layer)}

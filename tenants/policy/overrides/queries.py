@@ -8,18 +8,18 @@ from uuid import UUID
 
 from django.db.models import Max, OuterRef, Subquery
 
-from caret.contracts.policy import PolicyLayer, TenantPolicy
-from caret.contracts.policy_override import restrict_all
+from caret.contracts.policy import PolicyOverride, TenantPolicy
+from caret.contracts.policy_override import apply_overrides
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, page_of, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, read_cursor
 from tenants.base.permissions import Permission
-from tenants.models import Membership, PolicyLayerVersion, Team, TeamMembership
+from tenants.models import Membership, PolicyOverrideVersion, Team, TeamMembership
 from tenants.policy.overrides.document import read_layer
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import email_of, erased_among
+from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
 
 class SubjectKind(StrEnum):
@@ -28,7 +28,7 @@ class SubjectKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class OverrideSubject:
     """Of whom something is said."""
 
     kind: SubjectKind
@@ -36,11 +36,11 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerInForce:
-    subject: Subject
+class OverrideInForce:
+    subject: OverrideSubject
     name: str  # the team's, or the user's e-mail address
     version: int  # 0: nothing was ever said
-    layer: PolicyLayer
+    layer: PolicyOverride
     author_email: str | None  # None: no person, or one who was erased
     author_key: str  # "": no key
     reason: str
@@ -48,68 +48,71 @@ class LayerInForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Layers:
+class PolicyOverrides:
     """All that is in force in a tenant, and for whom."""
 
-    of: dict[Subject, LayerInForce]
+    of: dict[OverrideSubject, OverrideInForce]
     teams_of: dict[UserId, tuple[UUID, ...]]  # members of teams only; in the teams' order
 
-    def for_user(self, user_id: UserId) -> list[LayerInForce]:
+    def for_user(self, user_id: UserId) -> list[OverrideInForce]:
         """His teams' first, his own last."""
         subjects = [
-            *(Subject(SubjectKind.TEAM, team_id) for team_id in self.teams_of.get(user_id, ())),
-            Subject(SubjectKind.USER, UUID(user_id)),
+            *(
+                OverrideSubject(SubjectKind.TEAM, team_id)
+                for team_id in self.teams_of.get(user_id, ())
+            ),
+            OverrideSubject(SubjectKind.USER, UUID(user_id)),
         ]
         return [self.of[subject] for subject in subjects if subject in self.of]
 
     def narrow(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
-        return restrict_all(policy, (each.layer for each in self.for_user(user_id)))
+        return apply_overrides(policy, (each.layer for each in self.for_user(user_id)))
 
 
-def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[LayerInForce]:
+def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
     """Those in force, newest first. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_LAYERS)
     after = read_cursor(cursor)
-    found = read_layers(tenant_id=actor.tenant_id).of.values()
+    found = read_overrides(tenant_id=actor.tenant_id).of.values()
     places = sorted(((_place(each), each) for each in found), key=_by_place, reverse=True)
     left = [each for place, each in places if after is None or _at(place) < _at(after)]
-    return page_of(left[: limit + 1], limit=limit, place=_place)
+    return build_page(left[: limit + 1], limit=limit, place=_place)
 
 
-def _place(found: LayerInForce) -> Place:
+def _place(found: OverrideInForce) -> PagePosition:
     assert found.created_at is not None, "what is in force was said once"
-    return Place(found.created_at, found.subject.id)
+    return PagePosition(found.created_at, found.subject.id)
 
 
-def _at(place: Place) -> tuple[datetime, UUID]:
+def _at(place: PagePosition) -> tuple[datetime, UUID]:
     return place.at, place.id
 
 
-def _by_place(pair: tuple[Place, LayerInForce]) -> tuple[datetime, UUID]:
+def _by_place(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUID]:
     return _at(pair[0])
 
 
-def find_layer(*, actor: Actor, subject: Subject) -> LayerInForce:
+def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
     """One of version 0 where nothing was ever said. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_LAYERS)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         name = find_name(tenant_id=actor.tenant_id, subject=subject)
-        rows = PolicyLayerVersion.objects.filter(
+        rows = PolicyOverrideVersion.objects.filter(
             tenant_id=actor.tenant_id, subject_kind=subject.kind, subject_id=subject.id
         )
         row = rows.select_related("author").order_by("-version").first()
         if row is None:
-            return LayerInForce(subject, name, 0, PolicyLayer(), None, "", "", None)
-        return _in_force(row, name, erased_among(actor.tenant_id, [row.author_id]))
+            return OverrideInForce(subject, name, 0, PolicyOverride(), None, "", "", None)
+        return _in_force(row, name, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
-def find_layer_version(*, actor: Actor, subject: Subject, version: int) -> PolicyLayer:
+def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) -> PolicyOverride:
     """What a version said; of version 0 nothing. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_LAYERS)
     if version == 0:
-        return PolicyLayer()
-    with tenant(actor.tenant_id):
-        row = PolicyLayerVersion.objects.filter(
+        return PolicyOverride()
+    with tenant_scope(actor.tenant_id):
+        row = PolicyOverrideVersion.objects.filter(
             tenant_id=actor.tenant_id,
             subject_kind=subject.kind,
             subject_id=subject.id,
@@ -123,24 +126,26 @@ def find_layer_version(*, actor: Actor, subject: Subject, version: int) -> Polic
 def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
     """For the platform itself: what holds for one user. Raises NotFound."""
     policy = find_policy(tenant_id=tenant_id).policy
-    return read_layers(tenant_id=tenant_id).narrow(policy, user_id)
+    return read_overrides(tenant_id=tenant_id).narrow(policy, user_id)
 
 
-def read_layers(*, tenant_id: TenantId) -> Layers:
+def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
     """For the platform itself: asks no role. Those of teams and members that are gone, and those
     that were lifted, are left out. Five queries."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         teams = Team.objects.filter(tenant_id=tenant_id).values_list("id", "name")
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
         people = members.values_list("user_id", "user__email")
-        names = {Subject(SubjectKind.TEAM, id_): name for id_, name in teams} | {
-            Subject(SubjectKind.USER, id_): email for id_, email in people
+        names = {OverrideSubject(SubjectKind.TEAM, id_): name for id_, name in teams} | {
+            OverrideSubject(SubjectKind.USER, id_): email for id_, email in people
         }
         rows = list(_newest(tenant_id))
-        erased = erased_among(tenant_id, [row.author_id for row in rows])
+        erased = find_erased_users(tenant_id, [row.author_id for row in rows])
         teams_of = _teams_of(tenant_id)
-    subjects = ((Subject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows)
-    return Layers(
+    subjects = (
+        (OverrideSubject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows
+    )
+    return PolicyOverrides(
         of={
             subject: _in_force(row, names[subject], erased)
             for subject, row in subjects
@@ -150,7 +155,7 @@ def read_layers(*, tenant_id: TenantId) -> Layers:
     )
 
 
-def find_name(*, tenant_id: TenantId, subject: Subject) -> str:
+def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     """Inside the tenant's scope. Raises NotFound."""
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
@@ -164,8 +169,8 @@ def find_name(*, tenant_id: TenantId, subject: Subject) -> str:
     return str(found)
 
 
-def _newest(tenant_id: TenantId) -> list[PolicyLayerVersion]:
-    of_tenant = PolicyLayerVersion.objects.filter(tenant_id=tenant_id)
+def _newest(tenant_id: TenantId) -> list[PolicyOverrideVersion]:
+    of_tenant = PolicyOverrideVersion.objects.filter(tenant_id=tenant_id)
     highest = (
         of_tenant.filter(subject_kind=OuterRef("subject_kind"), subject_id=OuterRef("subject_id"))
         .order_by()
@@ -185,13 +190,13 @@ def _teams_of(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
     return {user_id: tuple(ids) for user_id, ids in teams.items()}
 
 
-def _in_force(row: PolicyLayerVersion, name: str, erased: frozenset[UUID]) -> LayerInForce:
-    return LayerInForce(
-        subject=Subject(SubjectKind(row.subject_kind), row.subject_id),
+def _in_force(row: PolicyOverrideVersion, name: str, erased: frozenset[UUID]) -> OverrideInForce:
+    return OverrideInForce(
+        subject=OverrideSubject(SubjectKind(row.subject_kind), row.subject_id),
         name=name,
         version=row.version,
         layer=read_layer(row.document),
-        author_email=email_of(row.author, erased),
+        author_email=visible_email(row.author, erased),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 
 _FOLDER: Final = Path(__file__).parent / "wordings"
 
 
-class Kind(StrEnum):
+class ConsentKind(StrEnum):
     """What a receipt is about."""
 
     TELEMETRY = "telemetry"  # content is kept
@@ -22,7 +22,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class ConsentText:
     version: str
     text: str
 
@@ -32,20 +32,20 @@ class Wording:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-TENANT_WORDING: Final = "tenant-1"  # of both kinds
+TENANT_CONSENT_TEXT: Final = "tenant-1"  # of both kinds
 USER_WORDINGS: Final = MappingProxyType(
-    {Kind.TELEMETRY: "telemetry-1", Kind.TRAINING: "training-1"}
+    {ConsentKind.TELEMETRY: "telemetry-1", ConsentKind.TRAINING: "training-1"}
 )
 
 
 @cache
-def wording(version: str) -> Wording:
-    return Wording(version, (_FOLDER / f"{version}.txt").read_text().strip())
+def get_consent_text(version: str) -> ConsentText:
+    return ConsentText(version, (_FOLDER / f"{version}.txt").read_text().strip())
 
 
 def require_current(field: str, *, asked: str, current: str) -> None:
     """Raises Invalid unless the wording that somebody has read is the one in force."""
     if asked != current:
-        raise Invalid(
+        raise InvalidValue(
             field, "Read the wording {current}, and name it here if you agree.", current=current
         )

@@ -10,29 +10,42 @@ from django.db.models import QuerySet
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
-from tenants.models import ConsentReceipt, Membership, TelemetryErasure
+from tenants.models import ConsentReceipt, ContentErasure, Membership
 from tenants.policy.queries import find_policy
-from tenants.privacy.consent.consent import Consent, Said, allowance, allowed, consent_of
-from tenants.privacy.consent.consent_texts import Kind
+from tenants.privacy.consent.consent import (
+    ConsentStatement,
+    UserConsent,
+    consent_of,
+    effective_consent,
+    tenant_consent,
+)
+from tenants.privacy.consent.consent_texts import ConsentKind
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import erased_among
+from tenants.security.authorization.erased_users import find_erased_users
 
 
 @dataclass(frozen=True, slots=True)
 class OwnConsent:
     """Of whoever asks."""
 
-    allowance: Consent  # what the tenant lets him agree to
-    given: Consent  # what he has agreed to, and is allowed
+    allowance: UserConsent  # what the tenant lets him agree to
+    given: UserConsent  # what he has agreed to, and is allowed
     retention_days: int | None  # None: nothing is kept
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ActiveConsent:
     """Of a user who has agreed, and may: since when both he and his tenant have."""
 
     telemetry_since: datetime
@@ -44,7 +57,7 @@ class Receipt:
     id: UUID
     user_id: UserId | None  # None: the tenant's own
     user_email: str | None
-    kind: Kind
+    kind: ConsentKind
     is_given: bool
     wording: str
     wording_sha256: str
@@ -57,22 +70,22 @@ class Receipt:
 def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Raises Forbidden. Three queries."""
     own = _own(actor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         policy = find_policy(tenant_id=actor.tenant_id).policy.telemetry
-        said = find_said(tenant_id=actor.tenant_id, user_id=own).get(own, [])
-    lets = allowance(policy)
+        said = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
+    lets = tenant_consent(policy)
     return OwnConsent(
         allowance=lets,
-        given=allowed(consent_of(said), lets),
+        given=effective_consent(consent_of(said), lets),
         retention_days=policy.retention_days if policy and lets.telemetry else None,
     )
 
 
-def get_consent_of(*, actor: Actor, user_id: UserId) -> Consent:
+def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
     """What this user has said, whatever the tenant allows. Raises Forbidden. One query."""
     actor.require(Permission.READ_CONSENT)
-    with tenant(actor.tenant_id):
-        said = find_said(tenant_id=actor.tenant_id, user_id=user_id)
+    with tenant_scope(actor.tenant_id):
+        said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
     return consent_of(said.get(user_id, []))
 
 
@@ -82,22 +95,22 @@ def list_receipts(
     """All of the tenant's, or for those who may not see them or do not want to, their own; newest
     first. Raises Forbidden, Invalid."""
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
         if only_own or not actor.may(Permission.READ_CONSENT):
             found = found.filter(user_id=_own(actor))
-        rows = first_of(found.select_related("user", "actor"), limit=limit, after=after)
+        rows = fetch_first(found.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
-        erased = erased_among(actor.tenant_id, people)
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, lambda row: _receipt(row, erased))
+        erased = find_erased_users(actor.tenant_id, people)
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, lambda row: _receipt(row, erased))
 
 
 @dataclass(frozen=True, slots=True)
 class ConsentOverview:
     """How a tenant's members have decided."""
 
-    allowance: Consent
+    allowance: UserConsent
     wording: str | None  # that the tenant has agreed to; None: it allows nothing
     retention_days: int | None  # None: nothing is kept
     num_members: int
@@ -107,7 +120,7 @@ class ConsentOverview:
 
 
 @dataclass(frozen=True, slots=True)
-class ContentErasure:
+class ContentErasureView:
     """What the end of somebody's consent, or of its days, has erased."""
 
     id: UUID
@@ -124,16 +137,16 @@ class ContentErasure:
 def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     """Raises Forbidden. Six queries at most."""
     actor.require(Permission.READ_CONSENT)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         policy = find_policy(tenant_id=actor.tenant_id).policy
         consents = find_consents(tenant_id=actor.tenant_id, policy=policy).values()
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
         own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
         row = own.select_related("actor", "user").order_by("-number").first()
-        erased = erased_among(actor.tenant_id, [] if row is None else [row.actor_id])
+        erased = find_erased_users(actor.tenant_id, [] if row is None else [row.actor_id])
     telemetry = policy.telemetry
     return ConsentOverview(
-        allowance=allowance(telemetry),
+        allowance=tenant_consent(telemetry),
         wording=None if telemetry is None else telemetry.wording,
         retention_days=None if telemetry is None else telemetry.retention_days,
         num_members=members,
@@ -143,35 +156,37 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     )
 
 
-def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, Consent]:
+def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, UserConsent]:
     """Of these, as far as the tenant allows it; who agrees to nothing is left out. Raises
     Forbidden. Two queries."""
     actor.require(Permission.READ_CONSENT)
-    with tenant(actor.tenant_id):
-        lets = allowance(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
+    with tenant_scope(actor.tenant_id):
+        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
         )
         said = _last_said(rows)
-    found = {user_id: allowed(consent_of(each), lets) for user_id, each in said.items()}
+    found = {user_id: effective_consent(consent_of(each), lets) for user_id, each in said.items()}
     return {user_id: consent for user_id, consent in found.items() if consent.telemetry}
 
 
-def list_content_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ContentErasure]:
+def list_content_erasures(
+    *, actor: Actor, limit: int, cursor: str | None
+) -> Page[ContentErasureView]:
     """Newest first. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_CONSENT)
-    with tenant(actor.tenant_id):
-        found = TelemetryErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
+    with tenant_scope(actor.tenant_id):
+        found = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
         after = read_cursor(cursor)
-        rows = first_of(found, limit=limit, after=after, time_field="requested_at")
-        erased = erased_among(actor.tenant_id, [row.user_id for row in rows])
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.requested_at, row.id))
-    return mapped(page, lambda row: _content_erasure(row, erased))
+        rows = fetch_first(found, limit=limit, after=after, time_field="requested_at")
+        erased = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
+    return map_page(page, lambda row: _content_erasure(row, erased))
 
 
-def _content_erasure(row: TelemetryErasure, erased: Collection[UUID]) -> ContentErasure:
+def _content_erasure(row: ContentErasure, erased: Collection[UUID]) -> ContentErasureView:
     is_known = row.user is not None and row.user_id not in erased
-    return ContentErasure(
+    return ContentErasureView(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
         user_email=row.user.email if row.user is not None and is_known else None,
@@ -189,33 +204,41 @@ def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     wording, and have not taken it back. For the platform itself, likewise."""
     if policy.telemetry is None:
         return set()
-    said = find_said(tenant_id=tenant_id)
+    said = find_latest_statements(tenant_id=tenant_id)
     return {
         user_id
         for user_id in _members(tenant_id)
-        if any(each.kind is Kind.TELEMETRY and each.is_given for each in said.get(user_id, ()))
+        if any(
+            each.kind is ConsentKind.TELEMETRY and each.is_given for each in said.get(user_id, ())
+        )
     }
 
 
-def find_said(*, tenant_id: TenantId, user_id: UserId | None = None) -> dict[UserId, list[Said]]:
+def find_latest_statements(
+    *, tenant_id: TenantId, user_id: UserId | None = None
+) -> dict[UserId, list[ConsentStatement]]:
     """What each user, or this one, has said last of each kind. Inside the tenant's scope; one
     query."""
     rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
     return _last_said(rows if user_id is None else rows.filter(user_id=user_id))
 
 
-def _last_said(chosen: QuerySet[ConsentReceipt]) -> dict[UserId, list[Said]]:
-    found = defaultdict[UserId, list[Said]](list)
+def _last_said(chosen: QuerySet[ConsentReceipt]) -> dict[UserId, list[ConsentStatement]]:
+    found = defaultdict[UserId, list[ConsentStatement]](list)
     for row in chosen.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
-        said = Said(kind=Kind(row.kind), is_given=row.is_given, wording=row.wording)
+        said = ConsentStatement(
+            kind=ConsentKind(row.kind), is_given=row.is_given, wording=row.wording
+        )
         found[UserId(str(row.user_id))].append(said)
     return found
 
 
-def find_standing(*, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy) -> Standing | None:
+def find_active_consent(
+    *, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy
+) -> ActiveConsent | None:
     """Of one member; None: nothing of him may be kept. For the platform itself: asks no role.
     Inside the tenant's scope; no query where the tenant allows nothing, else three."""
-    lets = allowance(policy.telemetry)
+    lets = tenant_consent(policy.telemetry)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
     if not lets.telemetry or not members.exists():
         return None
@@ -224,16 +247,18 @@ def find_standing(*, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy)
         _last(receipts.filter(user_id=user_id)),
         _last(receipts.filter(user_id__isnull=True)),
     )
-    said = [Said(Kind(row.kind), row.is_given, row.wording) for row in own.values()]
-    consent = allowed(consent_of(said), lets)
+    said = [
+        ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording) for row in own.values()
+    ]
+    consent = effective_consent(consent_of(said), lets)
     if not consent.telemetry:
         return None
     since = {
         kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
-        for kind in Kind
+        for kind in ConsentKind
         if consent.of(kind)
     }
-    return Standing(since[Kind.TELEMETRY], since.get(Kind.TRAINING))
+    return ActiveConsent(since[ConsentKind.TELEMETRY], since.get(ConsentKind.TRAINING))
 
 
 def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
@@ -242,16 +267,16 @@ def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
     return {row.kind: row for row in newest}
 
 
-def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, Consent]:
+def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, UserConsent]:
     """Of all members whose consent to telemetry counts under this policy. For the platform itself:
     asks no role. Inside the tenant's scope; no query where the tenant allows nothing, else two."""
-    lets = allowance(policy.telemetry)
+    lets = tenant_consent(policy.telemetry)
     if not lets.telemetry:
         return {}
     members = _members(tenant_id)
     consents = {
-        user_id: allowed(consent_of(said), lets)
-        for user_id, said in find_said(tenant_id=tenant_id).items()
+        user_id: effective_consent(consent_of(said), lets)
+        for user_id, said in find_latest_statements(tenant_id=tenant_id).items()
         if user_id in members
     }
     return {user_id: consent for user_id, consent in consents.items() if consent.telemetry}
@@ -275,7 +300,7 @@ def _receipt(row: ConsentReceipt, erased: Collection[UUID]) -> Receipt:
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
         user_email=None if row.user is None or row.user_id in erased else row.user.email,
-        kind=Kind(row.kind),
+        kind=ConsentKind(row.kind),
         is_given=row.is_given,
         wording=row.wording,
         wording_sha256=row.wording_sha256,

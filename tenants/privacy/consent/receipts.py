@@ -9,24 +9,29 @@ from django.db.models import Max
 from caret.contracts.policy import Telemetry
 from caret.foundation.ids import UserId
 from tenants.models import ConsentReceipt
-from tenants.privacy.consent.consent import Consent, Said, is_yes
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.consent import ConsentStatement, UserConsent, is_current_yes
+from tenants.privacy.consent.consent_texts import (
+    TENANT_CONSENT_TEXT,
+    USER_WORDINGS,
+    ConsentKind,
+    get_consent_text,
+)
 from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceiptDraft:
     user_id: UserId | None  # None: the tenant's own
-    kind: Kind
+    kind: ConsentKind
     is_given: bool
 
     @property
     def wording(self) -> str:
-        return TENANT_WORDING if self.user_id is None else USER_WORDINGS[self.kind]
+        return TENANT_CONSENT_TEXT if self.user_id is None else USER_WORDINGS[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
-class _Saying:
+class _ReceiptContext:
     """What answers have in common that are given at once."""
 
     actor: Actor
@@ -35,55 +40,57 @@ class _Saying:
 
 
 def write_receipts(
-    answers: list[Answer], *, actor: Actor, now: datetime, policy_version: int | None = None
+    answers: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
 ) -> None:
     """Inside the tenant's scope, in the transaction of what they allow or end. The tenant's row is
     locked, so that receipts are numbered in the order of commits."""
     held = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
     first = (held.aggregate(last=Max("number"))["last"] or 0) + 1
-    said = _Saying(actor, now, policy_version)
+    said = _ReceiptContext(actor, now, policy_version)
     ConsentReceipt.objects.bulk_create(
         _receipt(answer, number=number, said=said)
         for number, answer in enumerate(answers, start=first)
     )
 
 
-def answers_of_choice(user_id: UserId, said: Iterable[Said], consent: Consent) -> list[Answer]:
+def answers_of_choice(
+    user_id: UserId, said: Iterable[ConsentStatement], consent: UserConsent
+) -> list[ReceiptDraft]:
     """What the user now says that he has not said before. A yes to an earlier wording is ended by a
     no, too: nothing shall bring it back."""
     last = {each.kind: each for each in said}
     return [
-        Answer(user_id, kind, is_given=consent.of(kind))
-        for kind in Kind
+        ReceiptDraft(user_id, kind, is_given=consent.of(kind))
+        for kind in ConsentKind
         if _is_news(consent.of(kind), last.get(kind))
     ]
 
 
-def _is_news(is_given: bool, said: Said | None) -> bool:
+def _is_news(is_given: bool, said: ConsentStatement | None) -> bool:
     if is_given:
-        return not is_yes(said)
+        return not is_current_yes(said)
     return said is not None and said.is_given
 
 
-def answers_of_policy(before: Telemetry | None, after: Telemetry | None) -> list[Answer]:
+def answers_of_policy(before: Telemetry | None, after: Telemetry | None) -> list[ReceiptDraft]:
     """What a change of policy says that was not said before."""
     return [
-        Answer(None, kind, is_given=is_given)
-        for kind in Kind
+        ReceiptDraft(None, kind, is_given=is_given)
+        for kind in ConsentKind
         if (is_given := _allows(after, kind)) != _allows(before, kind)
         or (is_given and _wording(before) != _wording(after))
     ]
 
 
-def _allows(policy: Telemetry | None, kind: Kind) -> bool:
-    return policy is not None and (kind is Kind.TELEMETRY or policy.training)
+def _allows(policy: Telemetry | None, kind: ConsentKind) -> bool:
+    return policy is not None and (kind is ConsentKind.TELEMETRY or policy.training)
 
 
 def _wording(policy: Telemetry | None) -> str | None:
     return None if policy is None else policy.wording
 
 
-def _receipt(answer: Answer, *, number: int, said: _Saying) -> ConsentReceipt:
+def _receipt(answer: ReceiptDraft, *, number: int, said: _ReceiptContext) -> ConsentReceipt:
     actor = said.actor
     return ConsentReceipt(
         tenant_id=actor.tenant_id,
@@ -92,7 +99,7 @@ def _receipt(answer: Answer, *, number: int, said: _Saying) -> ConsentReceipt:
         kind=answer.kind,
         is_given=answer.is_given,
         wording=answer.wording,
-        wording_sha256=wording(answer.wording).sha256,
+        wording_sha256=get_consent_text(answer.wording).sha256,
         actor_id=actor.user_id,
         policy_version=said.policy_version,
         address=actor.address,

@@ -1,5 +1,5 @@
 """Erases content: its key at once, so that nothing of it can be read; its objects and rows soon
-after. What is left is a TelemetryErasure that says what it was, and when it was gone.
+after. What is left is a ContentErasure that says what it was, and when it was gone.
 
     demanded (row, key shredded, objects marked) -> deleted in batches -> finished
 """
@@ -16,30 +16,30 @@ from django.utils.translation import gettext_noop
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import TelemetryErasure, TelemetryObject, Tenant
-from tenants.policy.data_classes import TERMS, DataClass
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import ContentErasure, ContentObject, Tenant
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.queries import find_policy
 from tenants.privacy.consent.queries import find_holders
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.rules_in_force import holds_of
-from tenants.privacy.retention.tables import Table
+from tenants.privacy.retention.tables import RetentionTable
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, platform_actor
-from tenants.security.encryption.operations import ShreddedKey, shred_scope
-from tenants.security.encryption.queries import find_evidence
+from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.encryption.operations import DestroyedKey, shred_scope
+from tenants.security.encryption.queries import find_destruction_proofs
 
 BATCH: Final = 100  # objects to a transaction
 MAX_UNSTORED: Final = timedelta(hours=1)  # after which who was storing it has been killed
 
 # Who withdraws consent is heeded, hold or no hold: content was kept by that consent alone.
-CONTENT: Final = Table(TelemetryObject, "created_at", "user_id")
+CONTENT: Final = RetentionTable(ContentObject, "created_at", "user_id")
 
 logger = structlog.get_logger(__name__)
 
 
-class Reason(StrEnum):
+class ContentErasureReason(StrEnum):
     WITHDRAWN = "withdrawn"  # consent, by the user or by his tenant
     NO_CONSENT = "no_consent"  # found without: a closed tenant, or a backup has brought it back
     RETENTION = "retention"  # its days are over
@@ -52,42 +52,44 @@ def scope_of(user_id: UserId) -> str:
     return f"user:{user_id}/telemetry"
 
 
-def demand_erasure(*, actor: Actor, user_id: UserId, reason: Reason, now: datetime) -> None:
+def request_erasure(
+    *, actor: Actor, user_id: UserId, reason: ContentErasureReason, now: datetime
+) -> None:
     """Call in the transaction that ends consent, with the tenant's row locked: all of the user's
     content is unreadable with it. Of who had none no record is left."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=scope_of(user_id), now=now)
         objects = _kept(actor.tenant_id).filter(user_id=user_id)
         _demand(actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now)
 
 
-def demand_all(*, tenant_id: TenantId, now: datetime) -> None:
+def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
     """Of all of a tenant's users: inside its scope, with its row locked."""
     kept = _kept(tenant_id).order_by("user_id").values_list("user_id", flat=True)
     for user_id in list(kept.distinct()):
-        demand_erasure(
-            actor=platform_actor(tenant_id),
+        request_erasure(
+            actor=system_actor(tenant_id),
             user_id=UserId(str(user_id)),
-            reason=Reason.ERASED,
+            reason=ContentErasureReason.ERASED,
             now=now,
         )
 
 
-def end_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:
+def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:
     """What is kept of these users trains nothing any more."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         _kept(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
 
 
-def erase_demanded(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
+def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
     """Deletes objects and rows that are to be erased; how many. Raises what the storage raises:
     what was deleted by then stays deleted, and the next run goes on."""
     num_erased = 0
     while (at_most is None or num_erased < at_most) and (ids := _some_demanded(tenant_id)):
         for object_id in ids:
-            object_store.delete(tenant_id, object_id)
-        with tenant(tenant_id):
-            TelemetryObject.objects.filter(tenant_id=tenant_id, id__in=ids).delete()
+            object_store.delete_object(tenant_id, object_id)
+        with tenant_scope(tenant_id):
+            ContentObject.objects.filter(tenant_id=tenant_id, id__in=ids).delete()
         num_erased += len(ids)
     _finish(tenant_id, now)
     return num_erased
@@ -103,7 +105,7 @@ def sweep(*, now: datetime) -> None:
 def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
     try:
         _demand_what_is_over(tenant_id, now)
-        num_erased = erase_demanded(tenant_id=tenant_id, now=now)
+        num_erased = erase_requested(tenant_id=tenant_id, now=now)
     except Exception as error:  # noqa: BLE001  # a storage raises what its library raises
         logger.error("telemetry.not_erased", tenant_id=tenant_id, error=type(error).__name__)
         return
@@ -112,8 +114,8 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
 
 
 def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
-    actor = platform_actor(tenant_id)
-    with tenant(tenant_id):
+    actor = system_actor(tenant_id)
+    with tenant_scope(tenant_id):
         kept = _kept(tenant_id)
         if not kept.exists():
             return
@@ -123,23 +125,25 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
         holders = set() if is_closed else find_holders(tenant_id=tenant_id, policy=policy)
         users = {UserId(str(user)) for user in kept.values_list("user_id", flat=True).distinct()}
         for user_id in sorted(users - holders):
-            demand_erasure(actor=actor, user_id=user_id, reason=Reason.NO_CONSENT, now=now)
+            request_erasure(
+                actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
+            )
         if policy.telemetry is not None:
             old = kept.filter(created_at__lt=now - timedelta(days=policy.telemetry.retention_days))
             free = CONTENT.unheld(old, holds_of(tenant_id=tenant_id))
-            _demand(actor, free, reason=Reason.RETENTION, now=now)
+            _demand(actor, free, reason=ContentErasureReason.RETENTION, now=now)
         unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
-        _demand(actor, unstored, reason=Reason.UNFINISHED, now=now)
+        _demand(actor, unstored, reason=ContentErasureReason.UNFINISHED, now=now)
 
 
 def _demand(
     actor: Actor,
-    objects: QuerySet[TelemetryObject],
+    objects: QuerySet[ContentObject],
     *,
-    reason: Reason,
+    reason: ContentErasureReason,
     now: datetime,
     user_id: UserId | None = None,
-    shredded: Iterable[ShreddedKey] = (),
+    shredded: Iterable[DestroyedKey] = (),
 ) -> None:
     counted = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
     keys = [
@@ -148,7 +152,7 @@ def _demand(
     ]
     if not counted["objects"] and not keys:
         return
-    erasure = TelemetryErasure.objects.create(
+    erasure = ContentErasure.objects.create(
         tenant_id=actor.tenant_id,
         user_id=user_id,
         reason=reason,
@@ -169,33 +173,33 @@ def _demand(
     )
 
 
-def _kept(tenant_id: TenantId) -> QuerySet[TelemetryObject]:
-    return TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
+def _kept(tenant_id: TenantId) -> QuerySet[ContentObject]:
+    return ContentObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
 
 
 def _some_demanded(tenant_id: TenantId) -> list[UUID]:
-    with tenant(tenant_id):
-        rows = TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
+    with tenant_scope(tenant_id):
+        rows = ContentObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
         return list(rows.order_by("id").values_list("id", flat=True)[:BATCH])
 
 
 def _finish(tenant_id: TenantId, now: datetime) -> None:
-    with tenant(tenant_id):
-        open_ones = TelemetryErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
-        left = TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
+    with tenant_scope(tenant_id):
+        open_ones = ContentErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
+        left = ContentObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
         done = open_ones.exclude(id__in=left.values("erasure_id")).order_by("requested_at", "id")
         for erasure in done:
             issue_certificate(tenant_id=tenant_id, facts=_facts(erasure), now=now)
-            TelemetryErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(
+            ContentErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(
                 finished_at=now
             )
 
 
-def _facts(erasure: TelemetryErasure) -> dict[str, Any]:
+def _facts(erasure: ContentErasure) -> dict[str, Any]:
     """For a certificate. Each key is tried once more: that nothing opens is seen, not supposed."""
     return {
         "data_class": DataClass.CONTENT.value,
-        "surface": TERMS[DataClass.CONTENT].surface,
+        "surface": DATA_CLASSES[DataClass.CONTENT].surface,
         "method": gettext_noop("crypto-erase and deletion")
         if erasure.keys
         else gettext_noop("deletion"),
@@ -211,7 +215,7 @@ def _facts(erasure: TelemetryErasure) -> dict[str, Any]:
 def _evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
     found = next(
         each
-        for each in find_evidence(tenant_id=tenant_id, scope=key["scope"])
+        for each in find_destruction_proofs(tenant_id=tenant_id, scope=key["scope"])
         if str(each.key_id) == key["id"]
     )
     return {

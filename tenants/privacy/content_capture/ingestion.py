@@ -8,10 +8,10 @@ from typing import Any, Final
 import redis
 import structlog
 
-from caret.contracts.captured_content import CONTENT, Batch, Item, TelemetrySealer
-from caret.contracts.sealed_message import TAKE_SCRIPT, Unreadable, sealed_of
+from caret.contracts.captured_content import CONTENT, ContentBatch, ContentSealer, Item
+from caret.contracts.sealed_message import TAKE_SCRIPT, UnreadableMessage, extract_sealed
 from caret.foundation.ids import TenantId, UserId
-from tenants.privacy.content_capture.operations import keep
+from tenants.privacy.content_capture.operations import store_content
 from tenants.security.encryption.errors import EncryptionFailed
 
 _AT_ONCE: Final = 20  # batches, of 200,000 characters each
@@ -20,7 +20,7 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Ingested:
+class ContentIngestion:
     kept: int = 0  # items
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
 
@@ -28,10 +28,10 @@ class Ingested:
         self.dropped[reason] = self.dropped.get(reason, 0) + num_items
 
 
-def ingest(connection: redis.Redis, sealer: TelemetrySealer, *, now: datetime) -> Ingested:
+def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> ContentIngestion:
     """All that is there. Raises redis.RedisError, django.db.OperationalError and what the storage
     raises; what was taken by then is lost."""
-    ingested = Ingested()
+    ingested = ContentIngestion()
     while taken := _take(connection):
         for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():
             _keep(tenant_id, user_id, items, ingested, now)
@@ -42,17 +42,17 @@ def ingest(connection: redis.Redis, sealer: TelemetrySealer, *, now: datetime) -
 
 def _take(connection: redis.Redis) -> list[bytes]:
     entries: Any = connection.eval(TAKE_SCRIPT, 1, CONTENT, str(_AT_ONCE))
-    return [sealed_of(fields) for _, fields in entries]
+    return [extract_sealed(fields) for _, fields in entries]
 
 
 def _by_user(
-    sealer: TelemetrySealer, taken: list[bytes], ingested: Ingested
+    sealer: ContentSealer, taken: list[bytes], ingested: ContentIngestion
 ) -> dict[tuple[TenantId, UserId], list[Item]]:
     found = defaultdict[tuple[TenantId, UserId], list[Item]](list)
     for data in taken:
         try:
-            tenant_id, batch = sealer.open(data, Batch)
-        except Unreadable as error:
+            tenant_id, batch = sealer.open(data, ContentBatch)
+        except UnreadableMessage as error:
             ingested.drop(f"unreadable: {error}")
             continue
         for item in batch.items:
@@ -61,10 +61,14 @@ def _by_user(
 
 
 def _keep(
-    tenant_id: TenantId, user_id: UserId, items: list[Item], ingested: Ingested, now: datetime
+    tenant_id: TenantId,
+    user_id: UserId,
+    items: list[Item],
+    ingested: ContentIngestion,
+    now: datetime,
 ) -> None:
     try:
-        kept = keep(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
+        kept = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
     except EncryptionFailed as error:
         ingested.drop(type(error).__name__, len(items))
         return

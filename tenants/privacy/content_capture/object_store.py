@@ -12,7 +12,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 
 from caret.foundation.ids import TenantId
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 
 STORAGE: Final = "telemetry"
 
@@ -23,14 +23,14 @@ def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
     assert saved == name, "object ids are random: a name is never taken"
 
 
-def get(tenant_id: TenantId, object_id: UUID) -> bytes:
+def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:
     """Raises FileNotFoundError."""
     with _storage().open(_name(tenant_id, object_id)) as file:
         data: bytes = file.read()
         return data
 
 
-def delete(tenant_id: TenantId, object_id: UUID) -> None:
+def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
     """Whether or not it is there."""
     _storage().delete(_name(tenant_id, object_id))
 
@@ -46,9 +46,9 @@ def delete_all(tenant_id: TenantId) -> int:
     return len(names)
 
 
-def place(object_id: UUID) -> Place:
+def seal_context(object_id: UUID) -> SealContext:
     """What an object's seal is bound to, beside its tenant and key."""
-    return Place(table="telemetry_object", column="content", row=str(object_id))
+    return SealContext(table="telemetry_object", column="content", row=str(object_id))
 
 
 def _storage() -> Storage:

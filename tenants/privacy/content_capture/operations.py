@@ -20,23 +20,25 @@ from caret.contracts.captured_content import Item
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId, UserId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import TelemetryObject, Tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import ContentObject, Tenant
 from tenants.policy.queries import find_policy
-from tenants.privacy.consent.queries import find_standing
+from tenants.privacy.consent.queries import find_active_consent
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.content_capture.erasure import scope_of
 from tenants.security.encryption.operations import seal_for
 
 
 @dataclass(frozen=True, slots=True)
-class _Sealed:
+class _SealedObject:
     object_id: UUID
     data: bytes
     num_items: int
 
 
-def keep(*, tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime) -> int:
+def store_content(
+    *, tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime
+) -> int:
     """How many were kept: none without consent, none that are older than it.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
@@ -45,33 +47,37 @@ def keep(*, tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: da
     if sealed is None:
         return 0
     object_store.put(tenant_id, sealed.object_id, sealed.data)
-    with tenant(tenant_id):
-        kept = TelemetryObject.objects.filter(
+    with tenant_scope(tenant_id):
+        kept = ContentObject.objects.filter(
             tenant_id=tenant_id, id=sealed.object_id, erasure_id=None
         ).update(stored_at=now)
     if not kept:
-        object_store.delete(tenant_id, sealed.object_id)
+        object_store.delete_object(tenant_id, sealed.object_id)
     return sealed.num_items if kept else 0
 
 
 def _seal(
     tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime
-) -> _Sealed | None:
+) -> _SealedObject | None:
     object_id = uuid7()
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         # Whoever ends consent waits, and then finds the row.
         row = Tenant.objects.select_for_update(no_key=True).filter(id=tenant_id).first()
         if row is None or row.status != TenantStatus.ACTIVE:
             return None
         policy = find_policy(tenant_id=tenant_id).policy
-        standing = find_standing(tenant_id=tenant_id, user_id=user_id, policy=policy)
+        standing = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
         if standing is None or not (agreed := _since(items, standing.telemetry_since)):
             return None
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in agreed)
         sealed = seal_for(
-            tenant_id, scope_of(user_id), place=object_store.place(object_id), data=data, now=now
+            tenant_id,
+            scope_of(user_id),
+            place=object_store.seal_context(object_id),
+            data=data,
+            now=now,
         )
-        TelemetryObject.objects.create(
+        ContentObject.objects.create(
             tenant_id=tenant_id,
             id=object_id,
             user_id=user_id,
@@ -81,7 +87,7 @@ def _seal(
             is_for_training=len(_since(agreed, standing.training_since)) == len(agreed),
             created_at=now,
         )
-    return _Sealed(object_id, sealed, len(agreed))
+    return _SealedObject(object_id, sealed, len(agreed))
 
 
 def _since(items: Sequence[Item], moment: datetime | None) -> list[Item]:

@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 
 from caret.contracts.captured_content import Item
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import TelemetryObject
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import ContentObject
 from tenants.policy.queries import find_policy
 from tenants.privacy.consent.queries import find_consents
 from tenants.privacy.content_capture import object_store
@@ -24,14 +24,14 @@ _PAGE: Final = 100
 _decode = msgspec.json.Decoder(Item).decode
 
 
-def read_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
+def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     """Lines of JSON, oldest objects first, without whose they are. In constant memory; consent is
     asked anew for every _PAGE objects. It is in the tenant's trail before the first line is given.
 
     Raises Forbidden, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
     """
     actor.require_platform()
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         record_read(actor=actor, action="telemetry.training_exported", target="training", now=now)
     last: UUID | None = None
     while page := _page(actor.tenant_id, after=last):
@@ -41,10 +41,10 @@ def read_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
 
 
 def _page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         policy = find_policy(tenant_id=tenant_id).policy
         agreed = find_consents(tenant_id=tenant_id, policy=policy).items()
-        rows = TelemetryObject.objects.filter(
+        rows = ContentObject.objects.filter(
             tenant_id=tenant_id,
             user_id__in=[user_id for user_id, consent in agreed if consent.training],
             is_for_training=True,
@@ -57,9 +57,9 @@ def _page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
 
 def _lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
-        sealed = object_store.get(tenant_id, object_id)
-        data = open_sealed(tenant_id, place=object_store.place(object_id), sealed=sealed)
-    except (FileNotFoundError, KeyDestroyed, SealBroken):
+        sealed = object_store.get_object(tenant_id, object_id)
+        data = open_sealed(tenant_id, place=object_store.seal_context(object_id), sealed=sealed)
+    except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
         return  # erased since the page was read, or not what was stored
     for line in data.splitlines():
         document = msgspec.to_builtins(_decode(line))

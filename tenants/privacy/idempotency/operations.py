@@ -30,13 +30,13 @@ from django.db.models import QuerySet
 from caret.foundation.crypto.aead import seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.identity.members.queries import list_tenants
-from tenants.models import KeptAnswer
+from tenants.models import IdempotencyRecord
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.rules_in_force import holds_of
-from tenants.privacy.retention.tables import TABLES
+from tenants.privacy.retention.tables import RETENTION_TABLES
 
 KEPT_FOR: Final = timedelta(hours=24)
 MAX_ANSWERS: Final = 10_000  # of a tenant: seven a minute, all day
@@ -45,7 +45,7 @@ _LOCK_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Repeatable:
+class IdempotentRequest:
     """A request that its caller has named."""
 
     tenant_id: TenantId
@@ -67,36 +67,39 @@ class Repeatable:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     status: int
     body: bytes
 
 
-class Reused(Conflict):
+class KeyReused(Conflict):
     """The word stands for another request already."""
 
     code = "idempotency_key_reused"
 
 
-class InProgress(Conflict):
+class RequestInProgress(Conflict):
     """The same is being done right now."""
 
     code = "idempotency_in_progress"
 
 
-class NotKept(Conflict):
+class ResponseNotStored(Conflict):
     """What cannot be kept cannot be promised, and is not done."""
 
     code = "idempotency_full"
 
 
-def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
-    """What was answered before; None: nothing yet, and until the end of the transaction nobody else
-    does the same. Must run inside the tenant's scope. Raises Reused, InProgress, NotKept."""
+def find_response(request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:
+    """Return the stored response to this request.
+
+    None: there is none, and the request is locked until the transaction ends. Must run in the
+    tenant's scope. Raises KeyReused, RequestInProgress, ResponseNotStored.
+    """
     if not _is_locked(request):
-        raise InProgress("The same request is being done. Ask again in a moment.")
+        raise RequestInProgress("The same request is being done. Ask again in a moment.")
     row = (
-        KeptAnswer.objects.filter(
+        IdempotencyRecord.objects.filter(
             tenant_id=request.tenant_id, caller=request.caller, key_digest=request.key_digest
         )
         .order_by("id")
@@ -109,21 +112,25 @@ def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
         _require_room(request, now)
         return None
     if bytes(row.request_digest) != request.digest:
-        raise Reused(
+        raise KeyReused(
             "This Idempotency-Key stands for another request, or you may do other things than"
             " then. Take a new one."
         )
     body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
-    return Answer(row.status, body)
+    return StoredResponse(row.status, body)
 
 
-def keep_answer(request: Repeatable, answer: Answer, *, now: datetime) -> None:
-    """Must run in the transaction in which find_answer found nothing. Raises NotKept: then that
-    transaction must not commit."""
+def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: datetime) -> None:
+    """Store the response in the transaction in which find_response returned None.
+
+    Raises ResponseNotStored: then the transaction must not commit.
+    """
     if len(answer.body) > MAX_ANSWER_BYTES:
-        raise NotKept("The answer is too large to be kept. Ask without an Idempotency-Key.")
+        raise ResponseNotStored(
+            "The answer is too large to be kept. Ask without an Idempotency-Key."
+        )
     row_id = uuid.uuid4()
-    KeptAnswer.objects.create(
+    IdempotencyRecord.objects.create(
         tenant_id=request.tenant_id,
         id=row_id,
         caller=request.caller,
@@ -135,43 +142,50 @@ def keep_answer(request: Repeatable, answer: Answer, *, now: datetime) -> None:
     )
 
 
-def forget_answers(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
+def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
     """Deletes those that are too old, of all tenants unless some are named; how many."""
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
-        with tenant(tenant_id):
-            old = KeptAnswer.objects.filter(tenant_id=tenant_id, created_at__lte=now - KEPT_FOR)
+        with tenant_scope(tenant_id):
+            old = IdempotencyRecord.objects.filter(
+                tenant_id=tenant_id, created_at__lte=now - KEPT_FOR
+            )
             num_deleted += _delete_unheld(tenant_id, old)
     return num_deleted
 
 
-def _forget(row: KeptAnswer) -> None:
+def _forget(row: IdempotencyRecord) -> None:
     """Raises Reused, in words that tell nobody of a hold."""
     tenant_id = TenantId(str(row.tenant_id))
-    if not _delete_unheld(tenant_id, KeptAnswer.objects.filter(tenant_id=tenant_id, id=row.id)):
-        raise Reused("This Idempotency-Key stands for an earlier request. Take a new one.")
+    if not _delete_unheld(
+        tenant_id, IdempotencyRecord.objects.filter(tenant_id=tenant_id, id=row.id)
+    ):
+        raise KeyReused("This Idempotency-Key stands for an earlier request. Take a new one.")
 
 
-def _delete_unheld(tenant_id: TenantId, rows: QuerySet[KeptAnswer]) -> int:
-    (table,) = TABLES[DataClass.REPLAYS]
+def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
+    (table,) = RETENTION_TABLES[DataClass.REPLAYS]
     deleted, _ = table.unheld(rows, holds_of(tenant_id=tenant_id)).delete()
     return deleted
 
 
-def _require_room(request: Repeatable, now: datetime) -> None:
-    """Raises NotKept. Two at once may both be the last: the bound is about storage, not exact.
-    What is older than a day is there because it is held, and takes nobody's place."""
-    kept = KeptAnswer.objects.filter(
+def _require_room(request: IdempotentRequest, now: datetime) -> None:
+    """Raise ResponseNotStored when the tenant has too many records.
+
+    The bound is not exact: two requests at once may both be the last that fits. Records older than
+    a day are on legal hold and do not count.
+    """
+    kept = IdempotencyRecord.objects.filter(
         tenant_id=request.tenant_id, created_at__gt=now - KEPT_FOR
     ).count()
     if kept >= MAX_ANSWERS:
-        raise NotKept(
+        raise ResponseNotStored(
             f"{MAX_ANSWERS} answers are kept already, each for a day. Ask without an"
             " Idempotency-Key."
         )
 
 
-def _is_locked(request: Repeatable) -> bool:
+def _is_locked(request: IdempotentRequest) -> bool:
     """False when somebody else holds it: who waited would hold a connection that all tenants
     share."""
     name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
@@ -186,5 +200,5 @@ def _sealing_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "kept-answer/1")
 
 
-def _place(request: Repeatable, row_id: uuid.UUID) -> bytes:
+def _place(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:
     return f"kept_answer/body|{request.tenant_id}|{row_id}".encode()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId
 from tenants.base.signing_keys import signing_keys
 from tenants.models import DeletionCertificate, Tenant
@@ -42,7 +42,7 @@ def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: dat
         tenant_id=tenant_id,
         id=certificate_id,
         number=number,
-        document=canonical(document).decode(),
+        document=canonicalize(document).decode(),
         created_at=now,
     )
     return number

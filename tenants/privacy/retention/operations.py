@@ -5,14 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS, read_reason, require_storable
-from tenants.base.time_bounds import require_moment
+from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason, validate_text
+from tenants.base.time_bounds import validate_datetime
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
-from tenants.policy.data_classes import TERMS, DataClass, Terms
-from tenants.privacy.retention.rules_in_force import Rule, days_before, default_days, rule_of
+from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
+from tenants.privacy.retention.rules_in_force import (
+    EffectiveRule,
+    default_days,
+    previous_days,
+    rule_of,
+)
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
@@ -28,12 +33,12 @@ class NewHold:
     until: datetime | None = None
 
 
-def require_days(terms: Terms, days: int) -> None:
+def require_days(terms: DataClassTerms, days: int) -> None:
     """Raises Conflict for what nobody may set, Invalid for what is out of bounds."""
     if not terms.is_overridable:
         raise Conflict("{title}: the days of this class are fixed.", title=terms.title)
     if not terms.min_days <= days <= terms.max_days:
-        raise Invalid(
+        raise InvalidValue(
             "days",
             "Write a whole number from {least} to {most}.",
             least=terms.min_days,
@@ -49,27 +54,27 @@ def set_rule(
     reason: str,
     now: datetime,
     replaces: int | None = None,
-) -> Rule:
+) -> EffectiveRule:
     """Puts a class's days in force; the next purge acts on them.
 
     `replaces`: the version that the author has seen, 0 for the default; None: whichever it is.
     Raises Forbidden, Invalid, Conflict.
     """
     actor.require(Permission.WRITE_RETENTION)
-    require_days(TERMS[data_class], days)
+    require_days(DATA_CLASSES[data_class], days)
     return _put_in_force(actor, data_class, days, _reason(reason), replaces=replaces, now=now)
 
 
 def undo_rule(
     *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
-) -> Rule:
+) -> EffectiveRule:
     """Puts what was before in force again, while `version` is in force: the tenant's own days, or
     the default's, whatever these come to be. Raises Forbidden, Invalid, NotFound, Conflict."""
     actor.require(Permission.WRITE_RETENTION)
-    with tenant(actor.tenant_id):
-        days = days_before(data_class, version, tenant_id=actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        days = previous_days(data_class, version, tenant_id=actor.tenant_id)
     if days is not None:
-        require_days(TERMS[data_class], days)
+        require_days(DATA_CLASSES[data_class], days)
     return _put_in_force(actor, data_class, days, _reason(reason), replaces=version, now=now)
 
 
@@ -81,9 +86,9 @@ def _put_in_force(
     *,
     replaces: int | None,
     now: datetime,
-) -> Rule:
+) -> EffectiveRule:
     """`days`: None puts the default's in force."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
         held = rule_of(data_class, tenant_id=actor.tenant_id)
         version = held.version or 0
@@ -117,14 +122,14 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     actor.require(Permission.WRITE_HOLDS)
     name = _name(new.name)
     reason = _reason(new.reason)
-    require_moment("since", new.since)
-    require_moment("until", new.until)
+    validate_datetime("since", new.since)
+    validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
-        raise Invalid("until", "A period ends after it begins.")
-    with tenant(actor.tenant_id):
+        raise InvalidValue("until", "A period ends after it begins.")
+    with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
         if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
-            raise Invalid("user_id", "This user is no member of the tenant.")
+            raise InvalidValue("user_id", "This user is no member of the tenant.")
         row = LegalHold.objects.create(
             tenant_id=actor.tenant_id,
             name=name,
@@ -149,7 +154,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
     """Raises Forbidden, Invalid, NotFound, and Conflict for one that is released already."""
     actor.require(Permission.WRITE_HOLDS)
     reason = _reason(reason)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
         if not rows.exists():
@@ -176,14 +181,14 @@ def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
 
 
 def _name(text: str) -> str:
-    require_storable("name", text)
+    validate_text("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
-        raise Invalid("name", "A name has 1 to {most} characters.", most=MAX_NAME_CHARS)
+        raise InvalidValue("name", "A name has 1 to {most} characters.", most=MAX_NAME_CHARS)
     return text.strip()
 
 
 def _reason(text: str) -> str:
-    reason = read_reason(text)
+    reason = parse_reason(text)
     if not reason:
-        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     return reason

@@ -18,16 +18,16 @@ from django.db.models import F
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.members.queries import list_tenants
 from tenants.models import PurgeRun, Tenant
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.rules_in_force import holds_of, rule_of
-from tenants.privacy.retention.tables import TABLES, count, delete_some
+from tenants.privacy.retention.tables import RETENTION_TABLES, count, delete_batch
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import platform_actor
-from tenants.usage.rollups.dirty_hours import lock_counting
+from tenants.security.authorization.actor import system_actor
+from tenants.usage.rollups.dirty_hours import lock_rollups
 
 BATCH: Final = 1_000
 # Consent that ends erases, too: what there was when the run began is where it opens.
@@ -39,7 +39,9 @@ def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) ->
     """Of all tenants unless some are named; how many records went."""
     chosen = list(list_tenants().values()) if tenant_ids is None else tenant_ids
     return sum(
-        _purge_or_say(tenant_id, data_class, now) for tenant_id in chosen for data_class in TABLES
+        _purge_or_say(tenant_id, data_class, now)
+        for tenant_id in chosen
+        for data_class in RETENTION_TABLES
     )
 
 
@@ -67,7 +69,7 @@ def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: i
 
 def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRun:
     """The one under way, or a new one."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=data_class)
         under_way = runs.filter(finished_at=None).order_by("id").first()
@@ -109,7 +111,7 @@ def _say_what_vanished(before: PurgeRun) -> None:
 
 def _settled(run: PurgeRun) -> int:
     """Records that are older than the run: nothing but a purge takes from them."""
-    tables = TABLES[DataClass(run.data_class)]
+    tables = RETENTION_TABLES[DataClass(run.data_class)]
     tenant_id = TenantId(str(run.tenant_id))
     return sum(table.older(tenant_id, run.created_at).count() for table in tables)
 
@@ -117,15 +119,15 @@ def _settled(run: PurgeRun) -> int:
 def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
     """Whether there may be more. A rule that keeps longer holds from its own batch on, as well."""
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         # A hold that is placed meanwhile waits for this batch, and holds from the next one on.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         if data_class is DataClass.USAGE:
             # A roll-up sees either all of an hour's records, or by our run that some have gone.
-            lock_counting(tenant_id)
+            lock_rollups(tenant_id)
         allowed = rule_of(data_class, tenant_id=tenant_id).cutoff(now)
         run.cutoff = min(run.cutoff, allowed)
-        deleted = delete_some(
+        deleted = delete_batch(
             data_class,
             tenant_id=tenant_id,
             cutoff=run.cutoff,
@@ -140,7 +142,7 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
 
 def _finish(run: PurgeRun, now: datetime) -> int:
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         left = count(
             data_class,
@@ -164,7 +166,7 @@ def _certify(run: PurgeRun, now: datetime) -> None:
         tenant_id=tenant_id,
         facts={
             "data_class": run.data_class,
-            "surface": TERMS[DataClass(run.data_class)].surface,
+            "surface": DATA_CLASSES[DataClass(run.data_class)].surface,
             "method": gettext_noop("row deletion"),
             "reason": "retention",
             "retention_days": run.days,
@@ -180,7 +182,7 @@ def _certify(run: PurgeRun, now: datetime) -> None:
         now=now,
     )
     record_change(
-        actor=platform_actor(tenant_id),
+        actor=system_actor(tenant_id),
         action="retention.purged",
         target=f"retention:{run.data_class}",
         change=(None, {"deleted": run.deleted, "certificate": number}),

@@ -7,15 +7,28 @@ from typing import Any, Final
 
 from django.db.models import Model
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.models import DeletionCertificate, LegalHold, PurgeRun
-from tenants.policy.data_classes import TERMS, DataClass, Terms
+from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import require_days
-from tenants.privacy.retention.rules_in_force import Rule, holds_of, rules_of
-from tenants.privacy.retention.tables import TABLES, Count, count, oldest_of_each, overdue_of_each
+from tenants.privacy.retention.rules_in_force import EffectiveRule, holds_of, rules_of
+from tenants.privacy.retention.tables import (
+    RETENTION_TABLES,
+    RecordCounts,
+    count,
+    find_oldest_records,
+    overdue_of_each,
+)
 from tenants.security.authorization.actor import Actor
 
 # A purge a day, and a day to notice that it did not run.
@@ -39,17 +52,17 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassReport:
+class DataClassReport:
     data_class: DataClass
-    terms: Terms
-    rule: Rule
-    count: Count | None  # None: no rows of the tenant's own
+    terms: DataClassTerms
+    rule: EffectiveRule
+    count: RecordCounts | None  # None: no rows of the tenant's own
     overdue: int  # older than the rule and the grace allow, and not held; 0 is the aim
     last_run: RunView | None
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class PurgePreview:
     days: int
     records: int
     would_delete: int
@@ -77,21 +90,21 @@ class CertificateView:
     document: str  # canonical JSON, as it was signed
 
 
-def report(*, actor: Actor, now: datetime) -> list[ClassReport]:
+def report(*, actor: Actor, now: datetime) -> list[DataClassReport]:
     """Raises Forbidden. Some four queries a class."""
     actor.require(Permission.READ_RETENTION)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rules = rules_of(tenant_id=actor.tenant_id)
-        return [_class_report(actor, each, rules[each], now) for each in TERMS]
+        return [_class_report(actor, each, rules[each], now) for each in DATA_CLASSES]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DataClassStatus:
     """How a class stands, without counting all of it."""
 
     data_class: DataClass
-    terms: Terms
-    rule: Rule
+    terms: DataClassTerms
+    rule: EffectiveRule
     is_shortened: bool  # by the policy
     is_counted: bool  # it has rows of the tenant's own
     oldest_at: datetime | None  # None: there are none
@@ -99,25 +112,25 @@ class Standing:
     last_run: RunView | None
 
 
-def list_standings(*, actor: Actor, now: datetime) -> list[Standing]:
+def list_standings(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
     """Raises Forbidden. Seven queries."""
     actor.require(Permission.READ_RETENTION)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rules = rules_of(tenant_id=actor.tenant_id)
-        oldest = oldest_of_each(actor.tenant_id)
+        oldest = find_oldest_records(actor.tenant_id)
         overdue = overdue_of_each(
             actor.tenant_id,
-            {each: rules[each].cutoff(now) - GRACE for each in TABLES},
+            {each: rules[each].cutoff(now) - GRACE for each in RETENTION_TABLES},
             holds_of(tenant_id=actor.tenant_id),
         )
         last = _last_runs(actor)
     return [
-        Standing(
+        DataClassStatus(
             data_class=each,
-            terms=TERMS[each],
+            terms=DATA_CLASSES[each],
             rule=rule,
             is_shortened=rule.is_shortened,
-            is_counted=each in TABLES,
+            is_counted=each in RETENTION_TABLES,
             oldest_at=oldest.get(each),
             overdue=overdue.get(each, 0),
             last_run=last.get(each),
@@ -126,10 +139,10 @@ def list_standings(*, actor: Actor, now: datetime) -> list[Standing]:
     ]
 
 
-def find_rule(*, actor: Actor, data_class: DataClass) -> Rule:
+def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
     """Raises Forbidden. Two queries."""
     actor.require(Permission.READ_RETENTION)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return rules_of(tenant_id=actor.tenant_id)[data_class]
 
 
@@ -142,7 +155,7 @@ def _last_runs(actor: Actor) -> dict[DataClass, RunView]:
 def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_RETENTION)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
         row = rows.order_by("id").first()
     if row is None:
@@ -150,39 +163,39 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
     return _hold_view(row)
 
 
-def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> Preview:
+def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
     """What the next purge would delete if the class had so many days. Raises as set_rule."""
     actor.require(Permission.READ_RETENTION)
-    require_days(TERMS[data_class], days)
-    with tenant(actor.tenant_id):
+    require_days(DATA_CLASSES[data_class], days)
+    with tenant_scope(actor.tenant_id):
         found = count(
             data_class,
             tenant_id=actor.tenant_id,
             cutoff=now - timedelta(days=days),
             holds=holds_of(tenant_id=actor.tenant_id),
         )
-    return Preview(days, found.records, found.due, found.held, found.oldest_at)
+    return PurgePreview(days, found.records, found.due, found.held, found.oldest_at)
 
 
 def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
     """Newest first. Raises Forbidden, Invalid."""
-    return mapped(_newest(PurgeRun, actor, limit, cursor), _run_view)
+    return map_page(_newest(PurgeRun, actor, limit, cursor), _run_view)
 
 
 def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
     """Newest first, released ones as well. Raises Forbidden, Invalid."""
-    return mapped(_newest(LegalHold, actor, limit, cursor), _hold_view)
+    return map_page(_newest(LegalHold, actor, limit, cursor), _hold_view)
 
 
 def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
     """Newest first. Raises Forbidden, Invalid."""
-    return mapped(_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
+    return map_page(_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
 
 
 def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_RETENTION)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = (
             DeletionCertificate.objects.filter(tenant_id=actor.tenant_id, id=certificate_id)
             .order_by("id")
@@ -196,16 +209,18 @@ def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateV
 def _newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
     actor.require(Permission.READ_RETENTION)
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = model._default_manager.filter(tenant_id=actor.tenant_id)
-        rows: list[Any] = first_of(found, limit=limit, after=after)
-    return page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+        rows: list[Any] = fetch_first(found, limit=limit, after=after)
+    return build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
 
 
-def _class_report(actor: Actor, data_class: DataClass, rule: Rule, now: datetime) -> ClassReport:
-    terms = TERMS[data_class]
-    if data_class not in TABLES:
-        return ClassReport(data_class, terms, rule, None, 0, None)
+def _class_report(
+    actor: Actor, data_class: DataClass, rule: EffectiveRule, now: datetime
+) -> DataClassReport:
+    terms = DATA_CLASSES[data_class]
+    if data_class not in RETENTION_TABLES:
+        return DataClassReport(data_class, terms, rule, None, 0, None)
     holds = holds_of(tenant_id=actor.tenant_id)
     cutoff = rule.cutoff(now)
     found = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
@@ -213,7 +228,7 @@ def _class_report(actor: Actor, data_class: DataClass, rule: Rule, now: datetime
     runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)
     last = runs.order_by("-created_at", "-id").first()
     last_run = None if last is None else _run_view(last)
-    return ClassReport(data_class, terms, rule, found, late.due, last_run)
+    return DataClassReport(data_class, terms, rule, found, late.due, last_run)
 
 
 def _run_view(row: PurgeRun) -> RunView:

@@ -10,16 +10,16 @@ from caret.contracts.policy import Telemetry
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import LegalHold, RetentionRule
-from tenants.policy.data_classes import TERMS, DataClass
-from tenants.policy.queries import find_rules
-from tenants.privacy.retention.tables import Hold
-from tenants.security.authorization.erased_users import email_of, erased_among
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
+from tenants.policy.queries import find_policy_document
+from tenants.privacy.retention.tables import HoldPeriod
+from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
 _OF_TELEMETRY: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class EffectiveRule:
     days: int
     version: int | None  # None: nobody has ever set it
     author_email: str | None  # None: nobody has, the platform itself, or who was erased
@@ -33,17 +33,17 @@ class Rule:
         return now - timedelta(days=self.days)
 
 
-def _shortened(rule: Rule, days: int | None) -> Rule:
+def _shortened(rule: EffectiveRule, days: int | None) -> EffectiveRule:
     if days is None or days >= rule.days:
         return rule
     return replace(rule, days=days, is_shortened=True)
 
 
-def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
+def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
     return rules_of(tenant_id=tenant_id)[data_class]
 
 
-def days_before(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
+def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
     """The tenant's own days that version `version` has replaced; None: the default's were in force.
     Raises NotFound."""
     rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
@@ -56,12 +56,12 @@ def days_before(data_class: DataClass, version: int, *, tenant_id: TenantId) -> 
 
 def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
     """Where the tenant has set none."""
-    return _default(data_class, find_rules(tenant_id=tenant_id).telemetry).days
+    return _default(data_class, find_policy_document(tenant_id=tenant_id).telemetry).days
 
 
-def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
+def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     """The tenant's own, or a default; the policy may shorten either. Four queries."""
-    policy = find_rules(tenant_id=tenant_id)
+    policy = find_policy_document(tenant_id=tenant_id)
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
         .select_related("author")
@@ -69,10 +69,10 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
         .distinct("data_class")
     )
     own = {row.data_class: row for row in newest}
-    erased = erased_among(tenant_id, [row.author_id for row in own.values()])
+    erased = find_erased_users(tenant_id, [row.author_id for row in own.values()])
     found = {
         data_class: _rule(own.get(data_class), _default(data_class, policy.telemetry), erased)
-        for data_class in TERMS
+        for data_class in DATA_CLASSES
     }
     return {
         data_class: _shortened(rule, policy.retention_days.get(data_class))
@@ -80,24 +80,28 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
     }
 
 
-def _default(data_class: DataClass, telemetry: Telemetry | None) -> Rule:
+def _default(data_class: DataClass, telemetry: Telemetry | None) -> EffectiveRule:
     if data_class in _OF_TELEMETRY and telemetry is not None:
         days = telemetry.retention_days
-        return Rule(days, None, None, "", None, is_policys=True, is_default=True)
-    return Rule(TERMS[data_class].default_days, None, None, "", None, is_default=True)
+        return EffectiveRule(days, None, None, "", None, is_policys=True, is_default=True)
+    return EffectiveRule(
+        DATA_CLASSES[data_class].default_days, None, None, "", None, is_default=True
+    )
 
 
-def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:
+def holds_of(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
     """Those in force. One query."""
     rows = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None).order_by("id")
-    return tuple(Hold(row.user_id, row.since, row.until) for row in rows)
+    return tuple(HoldPeriod(row.user_id, row.since, row.until) for row in rows)
 
 
-def _rule(row: RetentionRule | None, default: Rule, erased: frozenset[UUID]) -> Rule:
+def _rule(
+    row: RetentionRule | None, default: EffectiveRule, erased: frozenset[UUID]
+) -> EffectiveRule:
     if row is None:
         return default
-    email = email_of(row.author, erased)
-    said = Rule(row.days, row.version, email, row.reason, row.created_at)
+    email = visible_email(row.author, erased)
+    said = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
         return said
     return replace(said, days=default.days, is_policys=default.is_policys, is_default=True)

@@ -12,19 +12,26 @@ from django.db.models import Count as Number
 from django.db.models import F, Min, Model, Q, QuerySet, Value
 
 from caret.foundation.ids import TenantId
-from tenants.models import AuditEntry, KeptAnswer, Outcome, RetrievalChunk, Typed, UsageRecord
+from tenants.models import (
+    AuditEntry,
+    IdempotencyRecord,
+    Outcome,
+    RetrievalChunk,
+    TypingReport,
+    UsageRecord,
+)
 from tenants.policy.data_classes import DataClass
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldPeriod:
     user_id: UUID | None  # None: everybody
     since: datetime | None  # None: from the beginning
     until: datetime | None  # None: without end
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RetentionTable:
     model: type[Model]
     time_field: str
     user_field: str | None  # None: its rows are nobody's in particular, so a user's hold holds all
@@ -38,7 +45,7 @@ class Table:
     def older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
         return self.rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
 
-    def held(self, holds: Iterable[Hold]) -> Q:
+    def held(self, holds: Iterable[HoldPeriod]) -> Q:
         """Matches nothing when there are no holds."""
         found = Q(pk__in=[])
         for hold in holds:
@@ -52,14 +59,16 @@ class Table:
             found |= matched or ~Q(pk__in=[])
         return found
 
-    def unheld(self, found: QuerySet[Any], holds: tuple[Hold, ...]) -> QuerySet[Any]:
+    def unheld(self, found: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
         return found.exclude(self.held(holds)) if holds else found
 
-    def due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> QuerySet[Any]:
+    def due(
+        self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
+    ) -> QuerySet[Any]:
         """Older than the cutoff, and not held."""
         return self.rows(tenant_id).filter(self.is_due(tenant_id, cutoff, holds))
 
-    def is_due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> Q:
+    def is_due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]) -> Q:
         """As a condition. Of a chain a query."""
         due = Q(**{f"{self.time_field}__lt": cutoff})
         if holds:
@@ -72,22 +81,22 @@ class Table:
         return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
 
 
-TABLES: Final = MappingProxyType(
+RETENTION_TABLES: Final = MappingProxyType(
     {
         DataClass.USAGE: (
-            Table(UsageRecord, "occurred_at", "user_id"),
-            Table(Outcome, "occurred_at", "user_id"),
-            Table(Typed, "occurred_at", "user_id"),
+            RetentionTable(UsageRecord, "occurred_at", "user_id"),
+            RetentionTable(Outcome, "occurred_at", "user_id"),
+            RetentionTable(TypingReport, "occurred_at", "user_id"),
         ),
-        DataClass.AUDIT: (Table(AuditEntry, "at", "actor_id", chain_field="sequence"),),
-        DataClass.RETRIEVAL: (Table(RetrievalChunk, "used_at", None),),
-        DataClass.REPLAYS: (Table(KeptAnswer, "created_at", None),),
+        DataClass.AUDIT: (RetentionTable(AuditEntry, "at", "actor_id", chain_field="sequence"),),
+        DataClass.RETRIEVAL: (RetentionTable(RetrievalChunk, "used_at", None),),
+        DataClass.REPLAYS: (RetentionTable(IdempotencyRecord, "created_at", None),),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class RecordCounts:
     records: int
     due: int  # older than the cutoff, and not held
     held: int  # older than the cutoff, and on hold, or behind what is kept of a chain
@@ -95,12 +104,12 @@ class Count:
 
 
 def count(
-    data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[Hold]
-) -> Count:
+    data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[HoldPeriod]
+) -> RecordCounts:
     """A query a table, and one for the beginning of a chain. It reads every row of the tenant's."""
     holds = tuple(holds)
-    found = [_count(table, tenant_id, cutoff, holds) for table in TABLES[data_class]]
-    return Count(
+    found = [_count(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]]
+    return RecordCounts(
         records=sum(each.records for each in found),
         due=sum(each.due for each in found),
         held=sum(each.held for each in found),
@@ -108,17 +117,21 @@ def count(
     )
 
 
-def _count(table: Table, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> Count:
+def _count(
+    table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
+) -> RecordCounts:
     found = table.rows(tenant_id).aggregate(
         records=Number("*"),
         due=Number(table.time_field, filter=table.is_due(tenant_id, cutoff, holds)),
         older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
         oldest_at=Min(table.time_field),
     )
-    return Count(found["records"], found["due"], found["older"] - found["due"], found["oldest_at"])
+    return RecordCounts(
+        found["records"], found["due"], found["older"] - found["due"], found["oldest_at"]
+    )
 
 
-def oldest_of_each(tenant_id: TenantId) -> dict[DataClass, datetime]:
+def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
     """When the oldest record of each class came to be; one without records is left out. A query,
     which reads the beginning of an index for each table."""
     parts = [
@@ -126,7 +139,7 @@ def oldest_of_each(tenant_id: TenantId) -> dict[DataClass, datetime]:
         .annotate(of_class=Value(data_class.value), came_at=F(table.time_field))
         .order_by(table.time_field)
         .values_list("of_class", "came_at")[:1]
-        for data_class, tables in TABLES.items()
+        for data_class, tables in RETENTION_TABLES.items()
         for table in tables
     ]
     oldest: dict[DataClass, datetime] = {}
@@ -137,7 +150,7 @@ def oldest_of_each(tenant_id: TenantId) -> dict[DataClass, datetime]:
 
 
 def overdue_of_each(
-    tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[Hold, ...]
+    tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[HoldPeriod, ...]
 ) -> dict[DataClass, int]:
     """How many records of each class are due by its cutoff; classes with none are left out. A
     query, and one for the beginning of each chain; it reads what is older than the cutoffs."""
@@ -148,7 +161,7 @@ def overdue_of_each(
         .values("of_class")
         .annotate(num=Number("*"))
         .values_list("of_class", "num")
-        for data_class, tables in TABLES.items()
+        for data_class, tables in RETENTION_TABLES.items()
         for table in tables
     ]
     overdue = Counter[DataClass]()
@@ -157,17 +170,17 @@ def overdue_of_each(
     return dict(overdue)
 
 
-def delete_some(
+def delete_batch(
     data_class: DataClass,
     *,
     tenant_id: TenantId,
     cutoff: datetime,
-    holds: Iterable[Hold],
+    holds: Iterable[HoldPeriod],
     limit: int,
 ) -> int:
     """At most `limit` of the oldest; how many."""
     holds = tuple(holds)
-    for table in TABLES[data_class]:
+    for table in RETENTION_TABLES[data_class]:
         due = table.due(tenant_id, cutoff, holds)
         keys = list(due.order_by(table.time_field).values_list("pk", flat=True)[:limit])
         if keys:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 
 PURPOSE: Final = "deletion-certificate/1"
@@ -20,6 +20,6 @@ def verify_certificate(text: bytes, keys: PublicKeys) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise BadSignature("it is no deletion certificate")
     verify_document(keys, document, purpose=PURPOSE)
-    if canonical(document) != text:
+    if canonicalize(document) != text:
         raise BadSignature("it is not spelt as it was signed")
     return document

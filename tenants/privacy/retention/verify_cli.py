@@ -10,7 +10,7 @@ from tenants.base.verifier_cli import (
     EXIT_CODES,
     OK,
     UNUSABLE,
-    Unusable,
+    UnreadableInput,
     add_public_key,
     open_file,
     read_keys,
@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
         keys = read_keys(options.public_key)
         with open_file(options.certificate) as certificate:
             document = verify_certificate(certificate.read(), keys)
-    except Unusable as error:
+    except UnreadableInput as error:
         sys.stderr.write(f"verify_certificate: {error}\n")
         return UNUSABLE
     except BadSignature as error:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from caret.contracts.retrieval import Scope
+from caret.contracts.retrieval import RetrievalScope
 from caret.foundation.crypto.aead import seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
@@ -20,7 +20,7 @@ from caret.foundation.ids import TenantId
 _DIGEST_BYTES: Final = 16
 
 
-class Vault:
+class ChunkCipher:
     """Of one holder. Keys are derived once: 20 us each."""
 
     def __init__(self, root_secret: bytes, *, tenant_id: TenantId, holder: str) -> None:
@@ -29,10 +29,10 @@ class Vault:
         self._digest_key = derive_key(root_secret, f"retrieval-digest/{purpose}")
         self._tenant_id = tenant_id
 
-    def scope_digest(self, scope: Scope) -> bytes:
+    def scope_digest(self, scope: RetrievalScope) -> bytes:
         return self._digest("scope", scope.repository)
 
-    def file_digest(self, scope: Scope, path: str) -> bytes:
+    def file_digest(self, scope: RetrievalScope, path: str) -> bytes:
         return self._digest("file", scope.repository, path)
 
     def chunk_digest(self, file_digest: bytes, *, text: str, model: str) -> bytes:
@@ -42,7 +42,7 @@ class Vault:
         return self._seal("name", row, msgspec.msgpack.encode((repository, path)))
 
     def open_name(self, row: UUID, sealed: bytes) -> tuple[str, str]:
-        """Repository and path. Raises SealBroken."""
+        """Repository and path. Raises DecryptionFailed."""
         repository, path = msgspec.msgpack.decode(
             self._unseal("name", row, sealed), type=tuple[str, str]
         )
@@ -52,7 +52,7 @@ class Vault:
         return self._seal("text", row, text.encode())
 
     def open_text(self, row: UUID, sealed: bytes) -> str:
-        """Raises SealBroken."""
+        """Raises DecryptionFailed."""
         return self._unseal("text", row, sealed).decode()
 
     def _digest(self, kind: str, *parts: str) -> bytes:

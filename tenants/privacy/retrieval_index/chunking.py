@@ -18,7 +18,7 @@ from typing import Final
 from tree_sitter import Node
 
 from caret.foundation.parsing.grammars import Grammar, grammar_of
-from caret.foundation.parsing.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 MIN_LINES: Final = 10
 MAX_LINES: Final = 60
@@ -61,9 +61,9 @@ def _spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
 def _parsed(grammar: Grammar, text: str) -> Node | None:
     """None: it could not be parsed."""
     try:
-        allowance = Allowance(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
+        allowance = ParseBudget(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
         return parse(grammar, text.encode("utf-8", "replace"), allowance).root_node
-    except Unparsed:
+    except ParseAbandoned:
         return None
 
 

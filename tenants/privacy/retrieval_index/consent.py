@@ -2,28 +2,28 @@
 
 from dataclasses import dataclass
 
-from caret.contracts.content_exclusion import is_excluded, may_index
+from caret.contracts.content_exclusion import is_excluded, is_indexing_allowed
 from caret.contracts.policy import Isolation, TenantPolicy
-from caret.contracts.retrieval import Scope
+from caret.contracts.retrieval import RetrievalScope
 from caret.contracts.snapshot import TenantStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Consent:
+class IndexConsent:
     status: TenantStatus
     policy: TenantPolicy
 
-    def covers(self, scope: Scope) -> bool:
+    def covers(self, scope: RetrievalScope) -> bool:
         """A change of isolation, either way, ends it for what was kept before: in strict isolation
         nothing is the whole tenant's, and what was one user's never becomes all users'."""
         is_strict = self.policy.isolation is Isolation.STRICT
         return (
             self.status is TenantStatus.ACTIVE
             and bool(scope.holder) is is_strict
-            and may_index(self.policy, repository=scope.repository)
+            and is_indexing_allowed(self.policy, repository=scope.repository)
         )
 
-    def covers_file(self, scope: Scope, path: str) -> bool:
+    def covers_file(self, scope: RetrievalScope, path: str) -> bool:
         return self.covers(scope) and not is_excluded(
             self.policy, repository=scope.repository, path=path
         )

@@ -18,7 +18,7 @@ _MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-class NoEmbeddings(Exception):
+class EmbeddingFailed(Exception):
     """The embedding engine is away, or answers what is no embedding. The text says which, and holds
     nothing of what was sent."""
 
@@ -30,16 +30,16 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector of EMBEDDING_DIMENSIONS for each, in order; MAX_TEXTS at most, of any length:
-        what the model cannot read is cut off. Raises NoEmbeddings."""
+        what the model cannot read is cut off. Raises EmbeddingFailed."""
 
 
-class _Entry(msgspec.Struct):
+class _Embedding(msgspec.Struct):
     index: int
     embedding: list[float]
 
 
-class _Answer(msgspec.Struct):
-    data: list[_Entry]
+class _EmbeddingResponse(msgspec.Struct):
+    data: list[_Embedding]
 
 
 class EmbeddingEngine:
@@ -58,12 +58,12 @@ class EmbeddingEngine:
             {"model": self.model, "input": list(texts), "truncate_prompt_tokens": -1}
         )
         try:
-            entries = msgspec.json.decode(answer, type=_Answer).data
+            entries = msgspec.json.decode(answer, type=_EmbeddingResponse).data
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise NoEmbeddings("not an answer") from error
+            raise EmbeddingFailed("not an answer") from error
         vectors = [entry.embedding for entry in sorted(entries, key=lambda entry: entry.index)]
         if len(vectors) != len(texts) or not all(map(_is_sound, vectors)):
-            raise NoEmbeddings(f"not {EMBEDDING_DIMENSIONS} numbers for each text")
+            raise EmbeddingFailed(f"not {EMBEDDING_DIMENSIONS} numbers for each text")
         return vectors
 
     def _ask(self, body: dict[str, object]) -> bytes:
@@ -77,9 +77,9 @@ class EmbeddingEngine:
                 answer: bytes = response.read(_MAX_ANSWER_BYTES)
         except urllib.error.HTTPError as error:
             with error:
-                raise NoEmbeddings(f"status {error.code}") from None
+                raise EmbeddingFailed(f"status {error.code}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise NoEmbeddings(type(error).__name__) from None
+            raise EmbeddingFailed(type(error).__name__) from None
         return answer
 
 

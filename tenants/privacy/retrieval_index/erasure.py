@@ -11,17 +11,17 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from caret.contracts.policy import TenantPolicy
-from caret.contracts.retrieval import Scope
+from caret.contracts.retrieval import RetrievalScope
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.rules_in_force import holds_of
-from tenants.privacy.retention.tables import TABLES
-from tenants.privacy.retrieval_index.chunk_encryption import Vault
-from tenants.privacy.retrieval_index.consent import Consent
+from tenants.privacy.retention.tables import RETENTION_TABLES
+from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
+from tenants.privacy.retrieval_index.consent import IndexConsent
 from tenants.privacy.retrieval_index.queries import find_consent
 
 KEEP_UNUSED: Final = timedelta(days=30)
@@ -34,16 +34,16 @@ def lock_tenant(tenant_id: TenantId) -> None:
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
-def keep_allowed(*, tenant_id: TenantId, policy: TenantPolicy, status: TenantStatus) -> int:
+def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: TenantStatus) -> int:
     """Erases what a tenant with this policy and status does not let be kept; how many chunks.
 
     Call it in the transaction that puts these in force, with the tenant's row locked. Opens the
     sealed names of all the tenant's chunks, about 10 us each, unless nothing at all may be kept.
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
-        return erase_all(tenant_id=tenant_id)
-    is_allowed = _judge(tenant_id, Consent(status=status, policy=policy))
-    with tenant(tenant_id):
+        return erase_index(tenant_id=tenant_id)
+    is_allowed = _judge(tenant_id, IndexConsent(status=status, policy=policy))
+    with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         named = rows.values_list("id", "holder", "sealed_name").iterator()
         refused = [
@@ -52,13 +52,13 @@ def keep_allowed(*, tenant_id: TenantId, policy: TenantPolicy, status: TenantSta
         return _erase(tenant_id, rows.filter(id__in=refused), reason="consent")
 
 
-def erase_all(*, tenant_id: TenantId) -> int:
-    with tenant(tenant_id):
+def erase_index(*, tenant_id: TenantId) -> int:
+    with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         return _erase(tenant_id, rows, reason="consent")
 
 
-def erase_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
+def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
     surplus = rows.order_by("-used_at", "-id").values_list("id", flat=True)[keep:]
     if found := list(surplus):
         rows.filter(id__in=found).delete()
@@ -74,32 +74,32 @@ def sweep(*, now: datetime) -> int:
 
 
 def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         if not rows.exists():
             return 0
         lock_tenant(tenant_id)
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
-        (table,) = TABLES[DataClass.RETRIEVAL]
+        (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
         free = table.unheld(unused, holds_of(tenant_id=tenant_id))
         num_erased = _erase(tenant_id, free, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
-        return num_erased + keep_allowed(
+        return num_erased + erase_disallowed(
             tenant_id=tenant_id, policy=consent.policy, status=consent.status
         )
 
 
-def _judge(tenant_id: TenantId, consent: Consent) -> Callable[[UUID, str, bytes], bool]:
+def _judge(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, bytes], bool]:
     @cache
-    def vault_of(holder: str) -> Vault:
-        return Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
+    def vault_of(holder: str) -> ChunkCipher:
+        return ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
 
     def is_allowed(row_id: UUID, holder: str, sealed_name: bytes) -> bool:
         try:
             repository, path = vault_of(holder).open_name(row_id, sealed_name)
-        except SealBroken:
+        except DecryptionFailed:
             return False  # what cannot be judged is not kept
-        return consent.covers_file(Scope(holder=holder, repository=repository), path)
+        return consent.covers_file(RetrievalScope(holder=holder, repository=repository), path)
 
     return is_allowed
 

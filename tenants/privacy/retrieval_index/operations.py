@@ -14,14 +14,14 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 
-from caret.contracts.retrieval import MAX_FILE_CHARS, Scope, SentFile
+from caret.contracts.retrieval import MAX_FILE_CHARS, FileUpload, RetrievalScope
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk
-from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.chunking import chunk
 from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
-from tenants.privacy.retrieval_index.erasure import erase_least_used, lock_tenant
+from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenant
 from tenants.privacy.retrieval_index.queries import find_consent
 
 USED_TO_THE: Final = timedelta(days=1)  # a row is not written anew for each use
@@ -29,13 +29,13 @@ MAX_CHUNKS_OF_SCOPE: Final = 5_000  # all of them are compared for one question
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _IndexedFile:
     """Where a file's rows are."""
 
     tenant_id: TenantId
-    scope: Scope
+    scope: RetrievalScope
     path: str
-    vault: Vault
+    vault: ChunkCipher
     file_digest: bytes
 
     def is_covered(self) -> bool:
@@ -46,21 +46,21 @@ class _Place:
         return RetrievalChunk.objects.filter(tenant_id=self.tenant_id, file_digest=self.file_digest)
 
 
-def index_file(*, tenant_id: TenantId, sent: SentFile, embedder: Embedder, now: datetime) -> int:
+def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now: datetime) -> int:
     """Makes the index hold the file as it is now; the number of chunks that had to be embedded.
 
     Of a changed file only the chunks that changed are. Raises NotFound for an unknown tenant, and
-    NoEmbeddings; then the file is as it was before. Holds no transaction while it embeds.
+    EmbeddingFailed; then the file is as it was before. Holds no transaction while it embeds.
     """
     place = _place(tenant_id, sent)
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         if not place.is_covered():
             return 0
         held = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
     texts = _texts_by_digest(place, sent.text, model=embedder.model)
     new = {digest: text for digest, text in texts.items() if digest not in held}
     vectors = _embed(embedder, sent.path, list(new.values()))
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
         if not place.is_covered():
             return 0
@@ -79,18 +79,18 @@ def index_file(*, tenant_id: TenantId, sent: SentFile, embedder: Embedder, now: 
 
 def note_found(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
     """What is found is in use."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         found = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
         _note_use(found, now=now)
 
 
-def _place(tenant_id: TenantId, sent: SentFile) -> _Place:
-    vault = Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=sent.scope.holder)
+def _place(tenant_id: TenantId, sent: FileUpload) -> _IndexedFile:
+    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=sent.scope.holder)
     digest = vault.file_digest(sent.scope, sent.path)
-    return _Place(tenant_id, sent.scope, sent.path, vault, digest)
+    return _IndexedFile(tenant_id, sent.scope, sent.path, vault, digest)
 
 
-def _texts_by_digest(place: _Place, text: str, *, model: str) -> dict[bytes, str]:
+def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[bytes, str]:
     if len(text) > MAX_FILE_CHARS:
         return {}
     return {
@@ -109,7 +109,7 @@ def _embed(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[flo
 
 
 def _row(
-    place: _Place, digest: bytes, text: str, *, vector: list[float], now: datetime
+    place: _IndexedFile, digest: bytes, text: str, *, vector: list[float], now: datetime
 ) -> RetrievalChunk:
     row_id = uuid7()
     vault, scope = place.vault, place.scope
@@ -132,8 +132,8 @@ def _note_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
     rows.filter(used_at__lt=now - USED_TO_THE).update(used_at=now)
 
 
-def _make_room(place: _Place) -> None:
+def _make_room(place: _IndexedFile) -> None:
     """The chunks of the scope that were unused for longest make room for the new ones."""
     scope_digest = place.vault.scope_digest(place.scope)
     rows = RetrievalChunk.objects.filter(tenant_id=place.tenant_id, scope_digest=scope_digest)
-    erase_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)
+    evict_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -9,15 +9,15 @@ import structlog
 from django.conf import settings
 from pgvector.django import CosineDistance
 
-from caret.contracts.retrieval import MAX_SNIPPETS, FoundSnippet, Question
+from caret.contracts.retrieval import MAX_SNIPPETS, SnippetMatch, SnippetQuery
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policy.queries import find_policy
-from tenants.privacy.retrieval_index.chunk_encryption import Vault
-from tenants.privacy.retrieval_index.consent import Consent
+from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
+from tenants.privacy.retrieval_index.consent import IndexConsent
 
 # Below it a neighbour is one by chance: of the default model, unrelated code has 0.0 to 0.2.
 MIN_SCORE: Final = 0.2
@@ -26,29 +26,29 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class FoundChunk:
+class ChunkMatch:
     chunk_id: UUID
-    snippet: FoundSnippet
+    snippet: SnippetMatch
 
 
-def find_consent(*, tenant_id: TenantId) -> Consent:
+def find_consent(*, tenant_id: TenantId) -> IndexConsent:
     """As it is now. Raises NotFound for a tenant without a policy. Two queries."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         policy = find_policy(tenant_id=tenant_id).policy
         status = Tenant.objects.values_list("status", flat=True).get(id=tenant_id)
-    return Consent(status=TenantStatus(status), policy=policy)
+    return IndexConsent(status=TenantStatus(status), policy=policy)
 
 
-def find_chunks(
-    *, tenant_id: TenantId, question: Question, vector: Sequence[float]
-) -> list[FoundChunk]:
+def search_chunks(
+    *, tenant_id: TenantId, question: SnippetQuery, vector: Sequence[float]
+) -> list[ChunkMatch]:
     """In descending order of score, MAX_SNIPPETS at most; nothing of the question's own file.
 
     An exact comparison with all chunks of the scope, through its index (ADR 0037). Three queries.
     """
     scope = question.scope
-    vault = Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)
-    with tenant(tenant_id):
+    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)
+    with tenant_scope(tenant_id):
         consent = find_consent(tenant_id=tenant_id)
         rows = (
             RetrievalChunk.objects.filter(
@@ -73,14 +73,14 @@ def find_chunks(
 
 
 def _open(
-    vault: Vault, chunk_id: UUID, sealed_name: bytes, sealed_text: bytes, *, distance: float
-) -> FoundChunk | None:
+    vault: ChunkCipher, chunk_id: UUID, sealed_name: bytes, sealed_text: bytes, *, distance: float
+) -> ChunkMatch | None:
     try:
         _, path = vault.open_name(chunk_id, sealed_name)
         text = vault.open_text(chunk_id, sealed_text)
-    except SealBroken:
+    except DecryptionFailed:
         # Somebody has written to the table past us; unused, it goes in time.
         logger.error("retrieval.seal_broken", chunk_id=str(chunk_id))
         return None
     score = min(1.0, max(0.0, 1.0 - distance))
-    return FoundChunk(chunk_id, FoundSnippet(path=path, text=text, score=round(score, 4)))
+    return ChunkMatch(chunk_id, SnippetMatch(path=path, text=text, score=round(score, 4)))

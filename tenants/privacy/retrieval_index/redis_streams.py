@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from caret.contracts.retrieval import MAX_AGE_S, MAX_FOUND_QUEUED, answers_key
-from caret.contracts.sealed_message import TAKE_SCRIPT, sealed_of
+from caret.contracts.sealed_message import TAKE_SCRIPT, extract_sealed
 
 
 class RetrievalStreams:
@@ -18,7 +18,7 @@ class RetrievalStreams:
     def take(self, stream: str, *, count: int) -> list[bytes]:
         """Sealed messages, oldest first, `count` at most; b"" for an entry that holds none."""
         entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
-        return [sealed_of(fields) for _, fields in entries]
+        return [extract_sealed(fields) for _, fields in entries]
 
     def answer(self, gateway: str, sealed: bytes) -> None:
         """For a gateway that takes no answers any more they are gone after MAX_AGE_S."""

@@ -15,19 +15,19 @@ from caret.contracts.retrieval import (
     FILES,
     MAX_QUESTION_CHARS,
     QUESTIONS,
-    Found,
+    FileUpload,
     Message,
-    Question,
     Sealer,
-    SentFile,
+    SnippetQuery,
+    SnippetResult,
 )
-from caret.contracts.sealed_message import Unreadable
+from caret.contracts.sealed_message import UnreadableMessage
 from caret.foundation.clock import Clock, from_unix_ms
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
-from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder, NoEmbeddings
+from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder, EmbeddingFailed
 from tenants.privacy.retrieval_index.operations import index_file, note_found
-from tenants.privacy.retrieval_index.queries import find_chunks, find_consent
+from tenants.privacy.retrieval_index.queries import find_consent, search_chunks
 from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
 
 MAX_RUN_S: Final = 2.0
@@ -37,7 +37,7 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WorkerContext:
     """What a run works with."""
 
     streams: RetrievalStreams
@@ -51,7 +51,7 @@ class Desk:
 
 
 @dataclass(slots=True)
-class Served:
+class RunStats:
     questions: int = 0
     files: int = 0
     chunks: int = 0  # embedded
@@ -65,12 +65,12 @@ class Served:
         return not (self.questions or self.files or self.dropped)
 
 
-def serve(desk: Desk, *, max_run_s: float = MAX_RUN_S) -> Served:
+def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats:
     """Works until there is nothing to do or the time is up.
 
     Raises redis.RedisError and django.db.OperationalError.
     """
-    served = Served()
+    served = RunStats()
     end_s = desk.clock.monotonic_s() + max_run_s
     while desk.clock.monotonic_s() < end_s and _serve_some(desk, served):
         pass
@@ -85,15 +85,15 @@ def serve(desk: Desk, *, max_run_s: float = MAX_RUN_S) -> Served:
     return served
 
 
-def _serve_some(desk: Desk, served: Served) -> bool:
+def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
     """False when there was nothing to do, or nothing can be done."""
     try:
         if taken := desk.streams.take(QUESTIONS, count=MAX_TEXTS):
-            _answer(desk, list(_opened(desk, taken, Question, served)), served)
+            _answer(desk, list(_opened(desk, taken, SnippetQuery, served)), served)
         elif taken := desk.streams.take(FILES, count=1):
-            for tenant_id, sent in _opened(desk, taken, SentFile, served):
+            for tenant_id, sent in _opened(desk, taken, FileUpload, served):
                 _index(desk, tenant_id, sent, served)
-    except NoEmbeddings as error:
+    except EmbeddingFailed as error:
         # The next run tries again, with what is sent by then: other tasks have waited long enough.
         served.drop(f"no embeddings: {error}")
         return False
@@ -101,28 +101,30 @@ def _serve_some(desk: Desk, served: Served) -> bool:
 
 
 def _opened(
-    desk: Desk, taken: list[bytes], kind: type[Wanted], served: Served
+    desk: WorkerContext, taken: list[bytes], kind: type[Wanted], served: RunStats
 ) -> Iterator[tuple[TenantId, Wanted]]:
     for data in taken:
         try:
             yield desk.sealer.open(data, kind)
-        except Unreadable as error:
+        except UnreadableMessage as error:
             served.drop(f"unreadable: {error}")
 
 
-def _answer(desk: Desk, questions: list[tuple[TenantId, Question]], served: Served) -> None:
+def _answer(
+    desk: WorkerContext, questions: list[tuple[TenantId, SnippetQuery]], served: RunStats
+) -> None:
     allowed = [each for each in questions if _is_allowed(*each, served)]
     texts = [f"{each.path}\n{each.text[:MAX_QUESTION_CHARS]}" for _, each in allowed]
     vectors = desk.embedder.embed(texts)
     for (tenant_id, question), vector in zip(allowed, vectors, strict=True):
-        found = find_chunks(tenant_id=tenant_id, question=question, vector=vector)
-        answer = Found(question.question_id, tuple(each.snippet for each in found))
+        found = search_chunks(tenant_id=tenant_id, question=question, vector=vector)
+        answer = SnippetResult(question.question_id, tuple(each.snippet for each in found))
         desk.streams.answer(question.gateway, desk.sealer.seal(tenant_id, answer))
         note_found(tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in found], now=desk.now)
         served.questions += 1
 
 
-def _is_allowed(tenant_id: TenantId, question: Question, served: Served) -> bool:
+def _is_allowed(tenant_id: TenantId, question: SnippetQuery, served: RunStats) -> bool:
     """Before anything of it goes to the engine."""
     try:
         consent = find_consent(tenant_id=tenant_id)
@@ -135,7 +137,7 @@ def _is_allowed(tenant_id: TenantId, question: Question, served: Served) -> bool
     return True
 
 
-def _index(desk: Desk, tenant_id: TenantId, sent: SentFile, served: Served) -> None:
+def _index(desk: WorkerContext, tenant_id: TenantId, sent: FileUpload, served: RunStats) -> None:
     try:
         served.chunks += index_file(
             tenant_id=tenant_id, sent=sent, embedder=desk.embedder, now=desk.now

@@ -17,16 +17,16 @@ from typing import Final
 
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, UnknownKey, verify_document
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import GENESIS, HEAD_PURPOSE
 from tenants.security.audit.operations import record_read
-from tenants.security.audit.queries import Head, find_head, read_range
-from tenants.security.audit.signed_heads import ChainBroken, require_unbroken, signed_document
+from tenants.security.audit.queries import ChainHead, find_head, read_range
+from tenants.security.audit.signed_heads import ChainBroken, require_unbroken_chain, signed_document
 from tenants.security.authorization.actor import Actor
 
 # Some seconds of work. Of a longer chain the newest are checked, from a signed head on, if any.
@@ -36,7 +36,7 @@ _STEP: Final = 1_000  # entries between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ChainCheckResult:
     first: int  # the first entry that was checked; more than `last`: there is none
     last: int
     num_heads: int  # signed ones that agree
@@ -58,39 +58,41 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ChainSection:
     """Of a chain, to be checked."""
 
     tenant_id: TenantId
     after: int  # the entry before it; 0: there is none
     last: int
     heads: dict[int, SignedAuditHead]  # by sequence, from `after` on
-    end: Head  # of the whole chain
+    end: ChainHead  # of the whole chain
 
 
-def check_trail(
+def check_chain(
     *,
     actor: Actor,
     keys: PublicKeys,
     now: datetime,
     after: int | None = None,
     clock: Callable[[], float] = monotonic,
-) -> Checked:
+) -> ChainCheckResult:
     """Up to the entry that says that it was checked, or to where the bounds are met. `after`: an
     entry that an earlier check has come to; None: the newest. Raises Forbidden, Invalid, Conflict
     while another one of the tenant's goes on, redis.RedisError."""
     actor.require(Permission.READ_AUDIT)
     over_at_s = clock() + MAX_S
-    with alone(connect(), f"audit-check:{actor.tenant_id}") as is_alone:
+    with redis_lock(connect(), f"audit-check:{actor.tenant_id}") as is_alone:
         if not is_alone:
             raise Conflict("The chain is being checked already.")
-        with tenant(actor.tenant_id):
+        with tenant_scope(actor.tenant_id):
             record_read(actor=actor, action="audit.checked", target="audit", now=now)
             part = _part(actor.tenant_id, after)
-        return _walk(part, keys, is_over=lambda: clock() >= over_at_s)
+        return _follow_chain(part, keys, is_over=lambda: clock() >= over_at_s)
 
 
-def _walk(part: _Part, keys: PublicKeys, *, is_over: Callable[[], bool]) -> Checked:
+def _follow_chain(
+    part: _ChainSection, keys: PublicKeys, *, is_over: Callable[[], bool]
+) -> ChainCheckResult:
     """From signed head to signed head, and to the end."""
     last, broken_at = part.after, None
     try:
@@ -99,17 +101,17 @@ def _walk(part: _Part, keys: PublicKeys, *, is_over: Callable[[], bool]) -> Chec
             entries = read_range(
                 tenant_id=part.tenant_id, first=begins.sequence + 1, last=ends.sequence
             )
-            require_unbroken(entries, begins=begins, ends=ends)
+            require_unbroken_chain(entries, begins=begins, ends=ends)
             begins, last = ends, ends.sequence
             if is_over():
                 break
     except ChainBroken as broken:
         broken_at = broken.sequence
     num_heads = sum(sequence <= last for sequence in part.heads)
-    return Checked(part.after + 1, last, num_heads, broken_at, part.end.sequence)
+    return ChainCheckResult(part.after + 1, last, num_heads, broken_at, part.end.sequence)
 
 
-def _ends(part: _Part, keys: PublicKeys) -> Iterator[Head]:
+def _ends(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
     """To where the chain is followed, step by step. Raises ChainBroken."""
     steps = range(part.after + _STEP, part.last, _STEP)
     for sequence in sorted({*steps, *part.heads, part.last}):
@@ -121,19 +123,19 @@ def _ends(part: _Part, keys: PublicKeys) -> Iterator[Head]:
         yield part.end
 
 
-def _part(tenant_id: TenantId, after: int | None) -> _Part:
+def _part(tenant_id: TenantId, after: int | None) -> _ChainSection:
     """Must run inside the tenant's scope. Raises Invalid."""
     end = find_head(tenant_id=tenant_id)
     if after is None:
         after = _newest_from(tenant_id, end.sequence)
     elif not 0 <= after < end.sequence:
-        raise Invalid("after", "There is no such entry.")
+        raise InvalidValue("after", "There is no such entry.")
     last = min(end.sequence, after + MAX_ENTRIES)
     found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
     if last < end.sequence:  # what is signed beyond the end was cut off, and is missed there
         found = found.filter(sequence__lte=last)
     heads = {row.sequence: row for row in found.order_by("sequence")}
-    return _Part(tenant_id, after, last, heads, end)
+    return _ChainSection(tenant_id, after, last, heads, end)
 
 
 def _newest_from(tenant_id: TenantId, end: int) -> int:
@@ -145,22 +147,22 @@ def _newest_from(tenant_id: TenantId, end: int) -> int:
     return 0 if head is None else head.sequence
 
 
-def _kept(tenant_id: TenantId, sequence: int) -> Head:
+def _kept(tenant_id: TenantId, sequence: int) -> ChainHead:
     """As the entry itself says. Raises ChainBroken."""
     if sequence == 0:
-        return Head(0, GENESIS)
-    with tenant(tenant_id):
+        return ChainHead(0, GENESIS)
+    with tenant_scope(tenant_id):
         found = AuditEntry.objects.filter(tenant_id=tenant_id, sequence=sequence)
         row = found.order_by("sequence").first()
     if row is None:
         raise ChainBroken(sequence)
-    return Head(sequence, bytes(row.hash))
+    return ChainHead(sequence, bytes(row.hash))
 
 
-def _verified(row: SignedAuditHead, keys: PublicKeys) -> Head:
+def _verified(row: SignedAuditHead, keys: PublicKeys) -> ChainHead:
     """Raises ChainBroken."""
     try:
         verify_document(keys, signed_document(row), purpose=HEAD_PURPOSE)
     except (BadSignature, UnknownKey) as error:
         raise ChainBroken(row.sequence) from error
-    return Head(row.sequence, bytes(row.hash))
+    return ChainHead(row.sequence, bytes(row.hash))

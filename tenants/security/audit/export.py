@@ -17,29 +17,29 @@ from typing import IO, Any
 
 from django.db.models import Max, Min
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.base.time_bounds import require_moment
+from tenants.base.time_bounds import validate_datetime
 from tenants.models import AuditEntry, SignedAuditHead, Tenant
 from tenants.security.audit.hash_chain import (
     DEFINITION,
     FORMAT,
     HEADER_PURPOSE,
     TRAILER_PURPOSE,
-    document_of,
+    build_document,
     timestamp,
 )
-from tenants.security.audit.operations import Facts, record_read
-from tenants.security.audit.queries import Head, find_head, in_period, read_range
+from tenants.security.audit.operations import ChangeFields, record_read
+from tenants.security.audit.queries import ChainHead, find_head, in_period, read_range
 from tenants.security.audit.signed_heads import signed_document
 from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class AuditExportPeriod:
     """Half-open; None: without an end on that side."""
 
     since: datetime | None
@@ -47,14 +47,14 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ChainRange:
     """What of the chain is exported."""
 
     first: int  # more than last: nothing
     last: int
     previous_hash: str | None  # before the first entry; None: there is none
     last_hash: str | None
-    head: Head  # of the whole chain, as of now
+    head: ChainHead  # of the whole chain, as of now
 
     @property
     def num_entries(self) -> int:
@@ -64,17 +64,17 @@ class Span:
 def write_export(
     *,
     actor: Actor,
-    period: Period,
+    period: AuditExportPeriod,
     out: IO[bytes],
     keys: SigningKeys,
     now: datetime,
     reason: str = "",
-) -> Span:
+) -> ChainRange:
     """Leaves an entry of its own in the trail, before it reads. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_AUDIT)
-    require_moment("since", period.since)
-    require_moment("until", period.until)
-    with tenant(actor.tenant_id):
+    validate_datetime("since", period.since)
+    validate_datetime("until", period.until)
+    with tenant_scope(actor.tenant_id):
         record_read(
             actor=actor,
             action="audit.exported",
@@ -95,16 +95,16 @@ def write_export(
     return span
 
 
-def _find_span(tenant_id: TenantId, period: Period) -> Span:
+def _find_span(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
     entries = AuditEntry.objects.filter(tenant_id=tenant_id)
     ends = in_period(entries, period.since, period.until).aggregate(
         first=Min("sequence"), last=Max("sequence")
     )
     head = find_head(tenant_id=tenant_id)
     if ends["first"] is None:
-        return Span(1, 0, None, None, head)
+        return ChainRange(1, 0, None, None, head)
     first, last = (entries.get(sequence=ends[name]) for name in ("first", "last"))
-    return Span(
+    return ChainRange(
         first=first.sequence,
         last=last.sequence,
         previous_hash=bytes(first.previous_hash).hex(),
@@ -113,7 +113,9 @@ def _find_span(tenant_id: TenantId, period: Period) -> Span:
     )
 
 
-def _header(tenant_id: TenantId, slug: str, period: Period, span: Span) -> dict[str, Any]:
+def _header(
+    tenant_id: TenantId, slug: str, period: AuditExportPeriod, span: ChainRange
+) -> dict[str, Any]:
     return {
         "kind": "header",
         "format": FORMAT,
@@ -131,23 +133,23 @@ def _header(tenant_id: TenantId, slug: str, period: Period, span: Span) -> dict[
     }
 
 
-def _lines(header: dict[str, Any], tenant_id: TenantId, span: Span) -> Iterator[bytes]:
+def _lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Iterator[bytes]:
     yield _line(header)
     heads = _read_heads(tenant_id, span)
     head = next(heads, None)
     for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
         # The hash as it is stored: what was changed in the database must show.
-        yield _line({**document_of(entry), "hash": bytes(entry.hash).hex()})
+        yield _line({**build_document(entry), "hash": bytes(entry.hash).hex()})
         if head is not None and head.sequence == entry.sequence:
             yield _line(signed_document(head))
             head = next(heads, None)
 
 
-def _read_heads(tenant_id: TenantId, span: Span) -> Iterator[SignedAuditHead]:
+def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHead]:
     """By sequence; one at a time: they are an hour apart."""
     after = span.first - 1
     while True:
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             head = (
                 SignedAuditHead.objects.filter(
                     tenant_id=tenant_id, sequence__gt=after, sequence__lte=span.last
@@ -162,10 +164,10 @@ def _read_heads(tenant_id: TenantId, span: Span) -> Iterator[SignedAuditHead]:
 
 
 def _line(document: dict[str, Any]) -> bytes:
-    return canonical(document) + b"\n"
+    return canonicalize(document) + b"\n"
 
 
-def _told(period: Period) -> Facts:
+def _told(period: AuditExportPeriod) -> ChangeFields:
     return {
         "since": None if period.since is None else timestamp(period.since),
         "until": None if period.until is None else timestamp(period.until),

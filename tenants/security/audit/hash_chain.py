@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from caret.foundation.crypto.canonical_json import canonical, exact
+from caret.foundation.crypto.canonical_json import canonicalize, to_exact_numbers
 
 DEFINITION: Final = 1
 FORMAT: Final = "caret.audit"
@@ -26,7 +26,7 @@ TRAILER_PURPOSE: Final = "audit-export-trailer/1"
 GENESIS: Final = bytes(32)
 
 
-class Entry(Protocol):
+class AuditEntryFields(Protocol):
     """As its row holds it. Ids are UUIDs or their texts; hashes bytes or memoryviews."""
 
     tenant_id: Any
@@ -46,7 +46,7 @@ class Entry(Protocol):
     reason: str
 
 
-def document_of(entry: Entry) -> dict[str, Any]:
+def build_document(entry: AuditEntryFields) -> dict[str, Any]:
     """All that the entry says, in the form that is hashed, exported and pushed."""
     return {
         "kind": "entry",
@@ -63,23 +63,23 @@ def document_of(entry: Entry) -> dict[str, Any]:
         },
         "action": entry.action,
         "target": entry.target,
-        "before": exact(entry.before),
-        "after": exact(entry.after),
-        "address": plain_address(entry.address),
+        "before": to_exact_numbers(entry.before),
+        "after": to_exact_numbers(entry.after),
+        "address": normalize_ip(entry.address),
         "request_id": entry.request_id,
         "reason": entry.reason,
     }
 
 
-def hash_of(document: Mapping[str, Any]) -> bytes:
+def hash_document(document: Mapping[str, Any]) -> bytes:
     """Of a document with or without its own `hash`. Raises ValueError for what has no canonical
     form."""
     hashed = {name: value for name, value in document.items() if name != "hash"}
-    return hashlib.sha256(canonical(hashed)).digest()
+    return hashlib.sha256(canonicalize(hashed)).digest()
 
 
-def with_hash(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {**document, "hash": hash_of(document).hex()}
+def add_hash(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {**document, "hash": hash_document(document).hex()}
 
 
 def head_document(
@@ -101,7 +101,7 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def plain_address(text: str | None) -> str | None:
+def normalize_ip(text: str | None) -> str | None:
     """In one spelling; an IPv4 address that came as IPv6 is one of IPv4."""
     if text is None:
         return None

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from caret.foundation.crypto.canonical_json import exact
+from caret.foundation.crypto.canonical_json import to_exact_numbers
 from caret.foundation.ids import TenantId
 from tenants.models import AuditEntry, AuditHead
-from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of, plain_address
+from tenants.security.audit.hash_chain import GENESIS, build_document, hash_document, normalize_ip
 from tenants.security.authorization.actor import Actor
 
-Facts: TypeAlias = dict[str, str | int | dict[str, object] | None]
+ChangeFields: TypeAlias = dict[str, str | int | dict[str, object] | None]
 
 
 def record_change(
@@ -24,7 +24,7 @@ def record_change(
     action: str,
     target: str,
     now: datetime,
-    change: tuple[Facts | None, Facts | None],
+    change: tuple[ChangeFields | None, ChangeFields | None],
     reason: str = "",
 ) -> None:
     """Adds an entry to the tenant's trail; must run inside the tenant's scope.
@@ -45,7 +45,7 @@ def record_read(
     action: str,
     target: str,
     now: datetime,
-    asked: Facts | None = None,
+    asked: ChangeFields | None = None,
     reason: str = "",
 ) -> None:
     """The same for a sensitive look that changes nothing; `asked` is what it was limited to.
@@ -68,12 +68,16 @@ def _append(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
         actor_kind=actor.kind,
         actor_id=actor.user_id,
         actor_key=actor.signature,
-        address=plain_address(actor.address),
+        address=normalize_ip(actor.address),
         request_id=actor.request_id,
         at=now,
-        **{**said, "before": exact(said["before"]), "after": exact(said["after"])},
+        **{
+            **said,
+            "before": to_exact_numbers(said["before"]),
+            "after": to_exact_numbers(said["after"]),
+        },
     )
-    entry.hash = hash_of(document_of(entry))
+    entry.hash = hash_document(build_document(entry))
     entry.save(force_insert=True)
     AuditHead.objects.filter(tenant_id=actor.tenant_id).update(
         sequence=entry.sequence, hash=entry.hash

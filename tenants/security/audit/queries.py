@@ -10,17 +10,24 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import require_storable
-from tenants.base.time_bounds import require_moment
+from tenants.base.text_validation import validate_text
+from tenants.base.time_bounds import validate_datetime
 from tenants.models import AuditEntry, AuditHead
 from tenants.security.audit.hash_chain import GENESIS, timestamp
-from tenants.security.audit.operations import Facts, record_read
+from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor, ActorKind
-from tenants.security.authorization.erased_users import erased_among
+from tenants.security.authorization.erased_users import find_erased_users
 
 _BATCH: Final = 200
 # An API key's lookup id, or by what else something was done: scim:0f3a9c2b71de, operator:ola.
@@ -28,7 +35,7 @@ _KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditFilter:
     """Which entries; None: no matter which."""
 
     action: str | None = None
@@ -39,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryView:
+class AuditEntryView:
     sequence: int
     id: uuid.UUID
     at: datetime
@@ -59,49 +66,49 @@ class EntryView:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ChainHead:
     sequence: int  # 0: there is no entry
     hash: bytes
 
 
 def list_entries(
-    *, actor: Actor, asked: Asked, limit: int, cursor: str | None, now: datetime
-) -> Page[EntryView]:
+    *, actor: Actor, asked: AuditFilter, limit: int, cursor: str | None, now: datetime
+) -> Page[AuditEntryView]:
     """Newest first, as clocks had it. That somebody looked becomes an entry, too.
 
     Raises Forbidden, Invalid.
     """
-    with tenant(actor.tenant_id):
-        page = page_of_entries(actor=actor, asked=asked, limit=limit, cursor=cursor)
+    with tenant_scope(actor.tenant_id):
+        page = fetch_entries(actor=actor, asked=asked, limit=limit, cursor=cursor)
         record_read(actor=actor, action="audit.read", target="audit", asked=_told(asked), now=now)
     return page
 
 
-def page_of_entries(
-    *, actor: Actor, asked: Asked, limit: int, cursor: str | None
-) -> Page[EntryView]:
+def fetch_entries(
+    *, actor: Actor, asked: AuditFilter, limit: int, cursor: str | None
+) -> Page[AuditEntryView]:
     """For who leaves an entry of his own, once for all pages. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         found = _matching(actor, asked).select_related("actor")
-        rows = first_of(found, limit=limit, after=after, time_field="at")
-        erased = erased_among(actor.tenant_id, [row.actor_id for row in rows])
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.at, row.id))
-    return mapped(page, lambda row: _view(row, erased))
+        rows = fetch_first(found, limit=limit, after=after, time_field="at")
+        erased = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.at, row.id))
+    return map_page(page, lambda row: _view(row, erased))
 
 
-def find_head(*, tenant_id: TenantId) -> Head:
+def find_head(*, tenant_id: TenantId) -> ChainHead:
     """Must run inside the tenant's scope."""
     row = AuditHead.objects.filter(tenant_id=tenant_id).order_by("tenant_id").first()
-    return Head(0, GENESIS) if row is None else Head(row.sequence, bytes(row.hash))
+    return ChainHead(0, GENESIS) if row is None else ChainHead(row.sequence, bytes(row.hash))
 
 
 def read_range(*, tenant_id: TenantId, first: int, last: int) -> Iterator[AuditEntry]:
     """In the order of the chain, both ends included; outside any scope. Holds a few at a time, and
     no transaction in between: what has been committed stays as it is."""
     while first <= last:
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             batch = list(
                 AuditEntry.objects.filter(
                     tenant_id=tenant_id, sequence__gte=first, sequence__lte=last
@@ -121,11 +128,11 @@ def in_period(
     return entries if until is None else entries.filter(at__lt=until)
 
 
-def _matching(actor: Actor, asked: Asked) -> QuerySet[AuditEntry]:
+def _matching(actor: Actor, asked: AuditFilter) -> QuerySet[AuditEntry]:
     for name in ("action", "target"):
-        require_storable(name, getattr(asked, name) or "")
-    require_moment("since", asked.since)
-    require_moment("until", asked.until)
+        validate_text(name, getattr(asked, name) or "")
+    validate_datetime("since", asked.since)
+    validate_datetime("until", asked.until)
     entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id)
     if asked.action is not None:
         entries = entries.filter(action=asked.action)
@@ -145,10 +152,10 @@ def _of_actor(text: str) -> dict[str, Any]:
     try:
         return {"actor_id": uuid.UUID(text)}
     except ValueError as error:
-        raise Invalid("actor", "Give a user's id, a key's lookup id, or platform.") from error
+        raise InvalidValue("actor", "Give a user's id, a key's lookup id, or platform.") from error
 
 
-def _told(asked: Asked) -> Facts:
+def _told(asked: AuditFilter) -> ChangeFields:
     values = {each.name: getattr(asked, each.name) for each in fields(asked)}
     return {
         name: timestamp(value) if isinstance(value, datetime) else value
@@ -157,8 +164,8 @@ def _told(asked: Asked) -> Facts:
     }
 
 
-def _view(row: AuditEntry, erased: Collection[uuid.UUID]) -> EntryView:
-    return EntryView(
+def _view(row: AuditEntry, erased: Collection[uuid.UUID]) -> AuditEntryView:
+    return AuditEntryView(
         sequence=row.sequence,
         id=row.id,
         at=row.at,

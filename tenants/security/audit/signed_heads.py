@@ -12,17 +12,17 @@ import structlog
 
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.members.queries import list_tenants
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import (
     GENESIS,
     HEAD_PURPOSE,
-    document_of,
-    hash_of,
+    build_document,
+    hash_document,
     head_document,
 )
-from tenants.security.audit.queries import Head, find_head, read_range
+from tenants.security.audit.queries import ChainHead, find_head, read_range
 
 logger = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ class ChainBroken(Exception):
         self.sequence = sequence
 
 
-def sign_heads(*, keys: SigningKeys, now: datetime) -> int:
+def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
     """How many were signed. A broken chain is an error in the log, and stops no other tenant's."""
     num_signed = 0
     for tenant_id in list_tenants().values():
@@ -48,15 +48,15 @@ def sign_heads(*, keys: SigningKeys, now: datetime) -> int:
 
 def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     """False: it has not grown, or this hour's head is signed already. Raises ChainBroken."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         head = find_head(tenant_id=tenant_id)
         last = SignedAuditHead.objects.filter(tenant_id=tenant_id).order_by("-sequence").first()
-    signed = Head(0, GENESIS) if last is None else Head(last.sequence, bytes(last.hash))
+    signed = ChainHead(0, GENESIS) if last is None else ChainHead(last.sequence, bytes(last.hash))
     if head.sequence == signed.sequence or (last is not None and _in_one_hour(last.signed_at, now)):
         return False
     entries = read_range(tenant_id=tenant_id, first=signed.sequence + 1, last=head.sequence)
-    require_unbroken(entries, begins=signed, ends=head)
-    with tenant(tenant_id):
+    require_unbroken_chain(entries, begins=signed, ends=head)
+    with tenant_scope(tenant_id):
         # Two at once sign the same: whoever comes second changes nothing.
         SignedAuditHead.objects.bulk_create(
             [_signed(tenant_id, head, keys, now)], ignore_conflicts=True
@@ -64,13 +64,15 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     return True
 
 
-def require_unbroken(entries: Iterable[AuditEntry], *, begins: Head, ends: Head) -> None:
+def require_unbroken_chain(
+    entries: Iterable[AuditEntry], *, begins: ChainHead, ends: ChainHead
+) -> None:
     """Raises ChainBroken for the first entry that is missing, changed or put in."""
     last = begins
     for entry in entries:
-        found = Head(entry.sequence, bytes(entry.hash))
+        found = ChainHead(entry.sequence, bytes(entry.hash))
         follows = entry.sequence == last.sequence + 1 and bytes(entry.previous_hash) == last.hash
-        if not follows or hash_of(document_of(entry)) != found.hash:
+        if not follows or hash_document(build_document(entry)) != found.hash:
             raise ChainBroken(last.sequence + 1)
         last = found
     if last != ends:
@@ -88,7 +90,9 @@ def signed_document(row: SignedAuditHead) -> dict[str, Any]:
     return {**head, "key_id": row.key_id, "signature": bytes(row.signature).hex()}
 
 
-def _signed(tenant_id: TenantId, head: Head, keys: SigningKeys, now: datetime) -> SignedAuditHead:
+def _signed(
+    tenant_id: TenantId, head: ChainHead, keys: SigningKeys, now: datetime
+) -> SignedAuditHead:
     document = keys.sign_document(
         head_document(tenant_id=tenant_id, sequence=head.sequence, hash=head.hash, signed_at=now),
         purpose=HEAD_PURPOSE,

@@ -9,12 +9,16 @@ from tenants.base.verifier_cli import (
     EXIT_CODES,
     OK,
     UNUSABLE,
-    Unusable,
+    UnreadableInput,
     add_public_key,
     open_file,
     read_keys,
 )
-from tenants.security.audit.export_verification import Broken, Verified, verify_export
+from tenants.security.audit.export_verification import (
+    VerificationFailed,
+    VerifiedExport,
+    verify_export,
+)
 
 
 def main(argv: list[str]) -> int:
@@ -23,10 +27,10 @@ def main(argv: list[str]) -> int:
         keys = read_keys(options.public_key)
         with open_file(options.export) as export:
             verified = verify_export(export, keys)
-    except Unusable as error:
+    except UnreadableInput as error:
         sys.stderr.write(f"verify_audit: {error}\n")
         return UNUSABLE
-    except Broken as error:
+    except VerificationFailed as error:
         sys.stdout.write(f"BROKEN: {error}.\n")
         return BROKEN
     sys.stdout.write(_say(verified))
@@ -44,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _say(verified: Verified) -> str:
+def _say(verified: VerifiedExport) -> str:
     header = verified.header
     period = f"{header['since'] or 'the beginning'} to {header['until'] or 'its making'}"
     span = f", {header['first_sequence']} to {header['last_sequence']}" if header["rows"] else ""

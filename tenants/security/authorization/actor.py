@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 from caret.contracts.policy import Mode
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.base.errors import Forbidden
-from tenants.base.permissions import WHILE_CLOSING, Permission, Role, allows
+from tenants.base.permissions import ALLOWED_WHILE_CLOSING, Permission, Role, role_has_permission
 
 _CLOSING: Final = gettext_noop("This tenant is closing: what is left is export and erasure.")
 
@@ -25,7 +25,7 @@ class ActorKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class KeyGrant:
     """What a key is good for."""
 
     permissions: frozenset[Permission]
@@ -37,7 +37,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorIdentity:
     """One of the platform's operators: no tenant's permission is ever his."""
 
     handle: str
@@ -53,8 +53,8 @@ class Actor:
     request_id: str  # "" when not over HTTP
     key: LookupId | None = None  # the API key that was presented; None: none was
     is_closing: bool = False  # the tenant: then little else than export and erasure is left
-    grant: Grant | None = None  # of that key; None for who is no key
-    operator: Operator | None = None
+    grant: KeyGrant | None = None  # of that key; None for who is no key
+    operator: OperatorIdentity | None = None
 
     @property
     def kind(self) -> ActorKind:
@@ -98,7 +98,9 @@ class Actor:
         if self.operator is not None:
             return False
         is_granted = self.grant is None or permission in self.grant.permissions
-        return is_granted and allows(self.role, permission) and self._is_left(permission)
+        return (
+            is_granted and role_has_permission(self.role, permission) and self._is_left(permission)
+        )
 
     def require(self, permission: Permission) -> None:
         """Raises Forbidden."""
@@ -125,7 +127,7 @@ class Actor:
             raise Forbidden(_CLOSING)
 
     def _is_left(self, permission: Permission) -> bool:
-        return not self.is_closing or permission in WHILE_CLOSING
+        return not self.is_closing or permission in ALLOWED_WHILE_CLOSING
 
     def require_platform(self) -> None:
         """Raises Forbidden for a tenant's own people and keys, whatever their role."""
@@ -138,6 +140,6 @@ class Actor:
             self.require_platform()
 
 
-def platform_actor(tenant_id: TenantId) -> Actor:
+def system_actor(tenant_id: TenantId) -> Actor:
     """For what an operator does on the command line."""
     return Actor(tenant_id=tenant_id, user_id=None, role=Role.OWNER, address=None, request_id="")

@@ -8,7 +8,7 @@ from caret.foundation.ids import TenantId
 from tenants.models import Membership, User
 
 
-def erased_among(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
+def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
     """Inside the tenant's scope. One query; none, where nobody is named."""
     named = {user_id for user_id in user_ids if user_id is not None}
     if not named:
@@ -19,6 +19,6 @@ def erased_among(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozen
     return frozenset(rows.values_list("user_id", flat=True))
 
 
-def email_of(person: User | None, erased: frozenset[UUID]) -> str | None:
+def visible_email(person: User | None, erased: frozenset[UUID]) -> str | None:
     """None: nobody, or somebody who was erased."""
     return None if person is None or person.id in erased else person.email

@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from tenants.security.encryption.errors import RootKeyUnavailable
 
 _CONTEXT: Final = "caret"
@@ -62,7 +62,7 @@ class KmsRootKey:
             )
         except (ClientError, BotoCoreError) as error:
             if _code(error) in _BROKEN:
-                raise SealBroken from error
+                raise DecryptionFailed from error
             raise _unavailable(error) from error
         return bytes(answer["Plaintext"])
 

@@ -16,27 +16,27 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones
 from tenants.identity.members.queries import list_tenants
 from tenants.models import DataKey, TenantKey
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import platform_actor
-from tenants.security.encryption.key_cache import held_keys
+from tenants.security.authorization.actor import system_actor
+from tenants.security.encryption.key_cache import key_cache
 
 
 def note_once_committed(tenant_id: TenantId, key_ids: Iterable[UUID]) -> None:
     """Call in the transaction that destroys them."""
-    tombstones.note_once_committed(tenant_id, map(str, key_ids))
+    tombstones.write_on_commit(tenant_id, map(str, key_ids))
 
 
-def note_missed(*, now: datetime) -> int:
+def write_missing(*, now: datetime) -> int:
     """How many were missing, of all tenants. Raises what the storage raises."""
     num_noted = 0
     for tenant_id in list_tenants().values():
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             ids = _shredded(tenant_id, since=now - tombstones.LOOKS_BACK)
-        num_noted += tombstones.note(tenant_id, map(str, ids))
+        num_noted += tombstones.write(tenant_id, map(str, ids))
     return num_noted
 
 
@@ -48,24 +48,24 @@ def _shredded(tenant_id: TenantId, *, since: datetime) -> list[UUID]:
     return ids
 
 
-def destroy_again(*, now: datetime) -> int:
+def replay_destruction(*, now: datetime) -> int:
     """After a restore, before anything is started; how many came back. A second time finds none.
-    Raises NotTheStore, and what the storage raises."""
+    Raises WrongStore, and what the storage raises."""
     tombstones.require_store()
     return sum(_destroy_again(tenant_id, now) for tenant_id in list_tenants().values())
 
 
 def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
-    ids = [uuid.UUID(name) for name in tombstones.list_notes(tenant_id) if _is_id(name)]
+    ids = [uuid.UUID(name) for name in tombstones.list_names(tenant_id) if _is_id(name)]
     alive = {"tenant_id": tenant_id, "id__in": ids, "destroyed_at": None}
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         num_keys = DataKey.objects.filter(**alive).update(wrapped=None, destroyed_at=now)
         num_keys += TenantKey.objects.filter(**alive).update(
             wrapped=None, destroyed_at=now, retired_at=Coalesce(F("retired_at"), now)
         )
         if num_keys:
             record_change(
-                actor=platform_actor(tenant_id),
+                actor=system_actor(tenant_id),
                 action="keys.destroyed_again",
                 target="keys",
                 change=(None, {"keys": num_keys}),
@@ -73,7 +73,7 @@ def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
                 now=now,
             )
     for key_id in ids:
-        held_keys.drop(key_id)
+        key_cache.drop(key_id)
     return num_keys
 
 

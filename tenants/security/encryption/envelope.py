@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.ids import TenantId
 
 KEY_BYTES: Final = 32
@@ -25,7 +25,7 @@ _WITNESS: Final = b"caret witness"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SealContext:
     """Where something sealed is kept; it opens nowhere else."""
 
     table: str  # or another store's name
@@ -46,21 +46,23 @@ def fingerprint(key: bytes) -> bytes:
     return hashlib.sha256(b"caret key fingerprint|" + key).digest()[:FINGERPRINT_BYTES]
 
 
-def seal_at(place: Place, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes) -> bytes:
+def seal_at(
+    place: SealContext, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes
+) -> bytes:
     bound_to = _binding(place, tenant_id, key_id)
     return bytes([_VERSION]) + key_id.bytes + seal(key, data, bound_to=bound_to)
 
 
-def unseal_at(place: Place, sealed: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
-    """Raises SealBroken."""
+def unseal_at(place: SealContext, sealed: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
+    """Raises DecryptionFailed."""
     bound_to = _binding(place, tenant_id, data_key_id(sealed))
     return unseal(key, sealed[_HEADER_BYTES:], bound_to=bound_to)
 
 
 def data_key_id(sealed: bytes) -> UUID:
-    """Raises SealBroken for what is no seal of ours."""
+    """Raises DecryptionFailed for what is no seal of ours."""
     if len(sealed) < _HEADER_BYTES or sealed[0] != _VERSION:
-        raise SealBroken
+        raise DecryptionFailed
     return UUID(bytes=sealed[1:_HEADER_BYTES])
 
 
@@ -69,7 +71,7 @@ def wrap_data_key(key: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:
 
 
 def unwrap_data_key(wrapped: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:
-    """Raises SealBroken."""
+    """Raises DecryptionFailed."""
     return unseal(tenant_key, wrapped, bound_to=bound_to.encode())
 
 
@@ -83,18 +85,18 @@ def data_key_place(tenant_id: TenantId, *, scope: str, key_id: UUID, tenant_key_
     return f"{_VERSION}|{tenant_id}|keyring_data_key|{key_id}|{tenant_key_id}|{scope}"
 
 
-def make_witness(key: bytes, key_id: UUID) -> bytes:
+def create_canary(key: bytes, key_id: UUID) -> bytes:
     """Opened by this key alone; kept to show, once the key is destroyed, that nothing opens it."""
     return seal(key, _WITNESS, bound_to=key_id.bytes)
 
 
-def opens_witness(key: bytes, witness: bytes, key_id: UUID) -> bool:
+def opens_canary(key: bytes, witness: bytes, key_id: UUID) -> bool:
     try:
         return unseal(key, witness, bound_to=key_id.bytes) == _WITNESS
-    except SealBroken:
+    except DecryptionFailed:
         return False
 
 
-def _binding(place: Place, tenant_id: TenantId, key_id: UUID) -> bytes:
+def _binding(place: SealContext, tenant_id: TenantId, key_id: UUID) -> bytes:
     parts = (_VERSION, tenant_id, place.table, place.column, place.row, key_id)
     return "|".join(map(str, parts)).encode()

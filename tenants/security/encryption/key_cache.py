@@ -15,7 +15,7 @@ HOLD_S: Final = 60.0
 MAX_HELD: Final = 10_000
 
 
-class HeldKeys:
+class KeyCache:
     """Threads share it."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
@@ -48,4 +48,4 @@ class HeldKeys:
             self._keys.popitem(last=False)
 
 
-held_keys: Final = HeldKeys()
+key_cache: Final = KeyCache()

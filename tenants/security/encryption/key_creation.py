@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from caret.foundation.ids import TenantId
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption.envelope import (
+    create_canary,
     data_key_place,
     fingerprint,
-    make_witness,
     new_key,
     tenant_key_place,
     wrap_data_key,
@@ -21,10 +21,10 @@ from tenants.security.encryption.envelope import (
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.key_unwrapping import tenant_key_of
 from tenants.security.encryption.root_keys import RootKey, root_keys
-from tenants.security.encryption.startup_check import note_use
+from tenants.security.encryption.startup_check import record_root_key_use
 
 
-def find_or_make_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
+def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
     """Inside the tenant's scope. One query where there is one. Raises KeyDestroyed once all of the
     tenant's keys are shredded, and RootKeyMissing, RootKeyUnavailable."""
     in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
@@ -38,11 +38,11 @@ def find_or_make_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> 
         return in_force.get()  # somebody else's, made meanwhile
 
 
-def make_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) -> TenantKey:
+def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) -> TenantKey:
     """Inside the tenant's scope. Raises RootKeyUnavailable, and django.db.IntegrityError when one
     is in force already."""
     key_id, key = uuid.uuid4(), new_key()
-    note_use(root_key, now=now)
+    record_root_key_use(root_key, now=now)
     return TenantKey.objects.create(
         tenant_id=tenant_id,
         id=key_id,
@@ -63,7 +63,7 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
     if not keys.exists():
         try:
             with transaction.atomic():
-                return make_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+                return create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
         except IntegrityError:
             pass  # somebody else has made it meanwhile
     # Else rotation has retired what we waited for, and its successor is there, which the next one
@@ -84,6 +84,6 @@ def _make_data_key(tenant_key: TenantKey, scope: str, now: datetime) -> DataKey:
         scope=scope,
         wrapped=wrap_data_key(key, tenant_key=tenant_key_of(tenant_key), bound_to=bound_to),
         fingerprint=fingerprint(key),
-        witness=make_witness(key, key_id),
+        witness=create_canary(key, key_id),
         created_at=now,
     )

@@ -6,7 +6,7 @@ from caret.foundation.ids import TenantId
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption.envelope import data_key_place, tenant_key_place, unwrap_data_key
 from tenants.security.encryption.errors import KeyDestroyed
-from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.root_keys import root_keys
 
 
@@ -14,7 +14,7 @@ def data_key_of(row: DataKey) -> bytes:
     """Inside the tenant's scope. A query where the tenant's key is not held. `row` may be as old as
     the transaction: rotation may have wrapped it anew since, and destroyed what it names.
 
-    Raises KeyDestroyed, SealBroken, RootKeyMissing, RootKeyUnavailable.
+    Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """
     while True:
         try:
@@ -39,19 +39,22 @@ def _unwrapped(row: DataKey) -> bytes:
 
 
 def tenant_key_of(row: TenantKey) -> bytes:
-    """Held for a while. Raises KeyDestroyed, SealBroken, RootKeyMissing, RootKeyUnavailable."""
+    """Return the tenant's key; it is cached for a while.
+
+    Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
+    """
     if row.wrapped is None:
-        held_keys.drop(row.id)
+        key_cache.drop(row.id)
         raise KeyDestroyed("The tenant's key was destroyed.")
-    if (held := held_keys.get(row.id)) is not None:
+    if (held := key_cache.get(row.id)) is not None:
         return held
     bound_to = tenant_key_place(TenantId(str(row.tenant_id)), row.id)
     key = root_keys().of(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
-    held_keys.put(row.id, key)
+    key_cache.put(row.id, key)
     return key
 
 
 def _tenant_key(tenant_id: TenantId, key_id: UUID) -> bytes:
-    if (held := held_keys.get(key_id)) is not None:
+    if (held := key_cache.get(key_id)) is not None:
         return held
     return tenant_key_of(TenantKey.objects.get(tenant_id=tenant_id, id=key_id))

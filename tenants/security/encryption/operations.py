@@ -8,18 +8,18 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption.destroyed_keys import note_once_committed
-from tenants.security.encryption.envelope import Place, seal_at
-from tenants.security.encryption.key_cache import held_keys
-from tenants.security.encryption.key_creation import find_or_make_data_key
+from tenants.security.encryption.envelope import SealContext, seal_at
+from tenants.security.encryption.key_cache import key_cache
+from tenants.security.encryption.key_creation import get_or_create_data_key
 from tenants.security.encryption.key_unwrapping import data_key_of
-from tenants.security.encryption.scopes import within
+from tenants.security.encryption.scopes import scope_and_children
 
 
 @dataclass(frozen=True, slots=True)
-class ShreddedKey:
+class DestroyedKey:
     """For an audit entry or a deletion certificate."""
 
     key_id: UUID
@@ -27,32 +27,36 @@ class ShreddedKey:
     scope: str | None  # None: the tenant's own key
 
 
-def seal_for(tenant_id: TenantId, scope: str, *, place: Place, data: bytes, now: datetime) -> bytes:
+def seal_for(
+    tenant_id: TenantId, scope: str, *, place: SealContext, data: bytes, now: datetime
+) -> bytes:
     """Opens by queries.open_sealed at the same place, until the scope or the tenant is shredded.
 
     `scope` is who or what is erased together: `user:<id>/telemetry`, `day:2026-11-21`. What is
     sealed while its scope is shredded opens for nobody. One query, for a scope's first seal five.
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
-    with tenant(tenant_id):
-        row = find_or_make_data_key(tenant_id=tenant_id, scope=scope, now=now)
+    with tenant_scope(tenant_id):
+        row = get_or_create_data_key(tenant_id=tenant_id, scope=scope, now=now)
         key = data_key_of(row)
     return seal_at(place, data, tenant_id=tenant_id, key_id=row.id, key=key)
 
 
-def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[ShreddedKey]:
+def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[DestroyedKey]:
     """Nothing that was sealed for the scope, or for one below it (`user:<id>/telemetry` is below
     `user:<id>`), opens again, once this is committed. What is sealed for it later gets a new
     key."""
-    with tenant(tenant_id):
-        shredded = _shred(DataKey.objects.filter(within(scope), tenant_id=tenant_id), now)
+    with tenant_scope(tenant_id):
+        shredded = _shred(
+            DataKey.objects.filter(scope_and_children(scope), tenant_id=tenant_id), now
+        )
         note_once_committed(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 
-def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[ShreddedKey]:
+def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
     """Nothing that was sealed for the tenant opens again, and nothing is sealed for it any more."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         # Locked first: who makes a data key meanwhile has made it, or finds no key to wrap it by.
         rows = list(tenant_keys.select_for_update().order_by("id"))
@@ -61,13 +65,13 @@ def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[ShreddedKey]:
             TenantKey.objects.filter(tenant_id=tenant_id, id=row.id).update(
                 wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
             )
-            held_keys.drop(row.id)
-            shredded.append(ShreddedKey(row.id, bytes(row.fingerprint).hex(), None))
+            key_cache.drop(row.id)
+            shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), None))
         note_once_committed(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 
-def _shred(keys: QuerySet[DataKey], now: datetime) -> list[ShreddedKey]:
+def _shred(keys: QuerySet[DataKey], now: datetime) -> list[DestroyedKey]:
     rows = list(keys.filter(destroyed_at=None).select_for_update().order_by("id"))
     keys.filter(id__in=[row.id for row in rows]).update(wrapped=None, destroyed_at=now)
-    return [ShreddedKey(row.id, bytes(row.fingerprint).hex(), row.scope) for row in rows]
+    return [DestroyedKey(row.id, bytes(row.fingerprint).hex(), row.scope) for row in rows]

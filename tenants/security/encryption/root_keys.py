@@ -34,7 +34,7 @@ class RootKey(Protocol):
         """Raises RootKeyUnavailable."""
 
     def unwrap(self, wrapped: bytes, *, bound_to: str) -> bytes:
-        """Raises SealBroken, RootKeyUnavailable."""
+        """Raises DecryptionFailed, RootKeyUnavailable."""
 
 
 class SecretRootKey:

@@ -15,39 +15,39 @@ from typing import Final
 from django.db import transaction
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, RootKeyUse, Tenant, TenantKey
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 from tenants.security.encryption.envelope import data_key_place, tenant_key_place, wrap_data_key
-from tenants.security.encryption.key_cache import held_keys
-from tenants.security.encryption.key_creation import make_tenant_key
+from tenants.security.encryption.key_cache import key_cache
+from tenants.security.encryption.key_creation import create_tenant_key
 from tenants.security.encryption.key_unwrapping import data_key_of, tenant_key_of
 from tenants.security.encryption.root_keys import root_keys
-from tenants.security.encryption.startup_check import note_use
+from tenants.security.encryption.startup_check import record_root_key_use
 
 BATCH: Final = 200  # data keys to a transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Rotated:
+class RotationResult:
     tenant_keys: int = 0  # rewrapped by the current root key
     new_tenant_keys: int = 0
     data_keys: int = 0  # rewrapped by the tenant's key in force
 
 
-def rotate_tenant(
+def rotate_tenant_keys(
     *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
-) -> Rotated:
+) -> RotationResult:
     """Finishes what was begun; first puts a new tenant key in place of one that was made before
-    `older_than`. Raises SealBroken, RootKeyMissing, RootKeyUnavailable."""
+    `older_than`. Raises DecryptionFailed, RootKeyMissing, RootKeyUnavailable."""
     replaced = older_than is not None and _replace(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
     num_data_keys = 0
     while num := _rewrap_some(tenant_id):
         num_data_keys += num
     _destroy_unused(tenant_id, now)
-    return Rotated(num_tenant_keys, int(replaced), num_data_keys)
+    return RotationResult(num_tenant_keys, int(replaced), num_data_keys)
 
 
 def retire_root_keys(*, now: datetime) -> list[str]:
@@ -64,7 +64,7 @@ def retire_root_keys(*, now: datetime) -> list[str]:
 
 
 def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         in_force = TenantKey.objects.filter(
             tenant_id=tenant_id, retired_at=None, created_at__lt=older_than
         )
@@ -72,14 +72,14 @@ def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
             return False
         current = root_keys().current
         # Locked before tenants' keys, as everybody does who locks both.
-        note_use(current, now=now)
+        record_root_key_use(current, now=now)
         held = in_force.select_for_update().first()
         if held is None:
             return False
         TenantKey.objects.filter(tenant_id=tenant_id, id=held.id).update(retired_at=now)
-        made = make_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
+        made = create_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
         record_change(
-            actor=platform_actor(tenant_id),
+            actor=system_actor(tenant_id),
             action="encryption.tenant_key_replaced",
             target=f"tenant-key:{made.id}",
             change=({"tenant_key": str(held.id)}, {"tenant_key": str(made.id)}),
@@ -90,7 +90,7 @@ def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
 
 def _rewrap_tenant_keys(tenant_id: TenantId, now: datetime) -> int:
     current = root_keys().current
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         old = rows.exclude(root_key_id=current.id).order_by("created_at", "id")
         return sum(_rewrap_tenant_key(row, now) for row in old)
@@ -98,14 +98,14 @@ def _rewrap_tenant_keys(tenant_id: TenantId, now: datetime) -> int:
 
 def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
     current, tenant_id = root_keys().current, TenantId(str(row.tenant_id))
-    note_use(current, now=now)
+    record_root_key_use(current, now=now)
     place = tenant_key_place(tenant_id, row.id)
     changed = TenantKey.objects.filter(
         tenant_id=tenant_id, id=row.id, root_key_id=row.root_key_id, destroyed_at=None
     ).update(wrapped=current.wrap(tenant_key_of(row), bound_to=place), root_key_id=current.id)
     if changed:
         record_change(
-            actor=platform_actor(tenant_id),
+            actor=system_actor(tenant_id),
             action="encryption.tenant_key_rewrapped",
             target=f"tenant-key:{row.id}",
             change=({"root_key": row.root_key_id}, {"root_key": current.id}),
@@ -116,7 +116,7 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
 
 def _rewrap_some(tenant_id: TenantId) -> int:
     """How many, BATCH at most; 0: none is left."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         retired = list(keys.exclude(retired_at=None).values_list("id", flat=True))
         # Locked before data keys, as everybody does who locks both.
@@ -145,7 +145,7 @@ def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
 
 def _destroy_unused(tenant_id: TenantId, now: datetime) -> None:
     """Retired keys that wrap nothing any more."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         for row in keys.exclude(retired_at=None).select_for_update().order_by("id"):
             # Asked once the row is locked: who was wrapping by it has finished.
@@ -153,7 +153,7 @@ def _destroy_unused(tenant_id: TenantId, now: datetime) -> None:
                 tenant_id=tenant_id, tenant_key_id=row.id, destroyed_at=None
             ).exists():
                 keys.filter(id=row.id).update(wrapped=None, destroyed_at=now)
-                held_keys.drop(row.id)
+                key_cache.drop(row.id)
 
 
 def _is_used(root_key_id: str) -> bool:
@@ -162,7 +162,7 @@ def _is_used(root_key_id: str) -> bool:
 
 
 def _is_used_by(tenant_id: TenantId, root_key_id: str) -> bool:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return TenantKey.objects.filter(
             tenant_id=tenant_id, root_key_id=root_key_id, destroyed_at=None
         ).exists()

@@ -3,6 +3,6 @@
 from django.db.models import Q
 
 
-def within(scope: str) -> Q:
+def scope_and_children(scope: str) -> Q:
     """Data keys of this scope and of those below it."""
     return Q(scope=scope) | Q(scope__startswith=f"{scope}/")

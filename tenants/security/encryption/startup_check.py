@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.core import checks
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.environment import BadSetting
 from caret.foundation.postgres import OWNER_ALIAS
 from tenants.models import RootKeyUse
@@ -21,11 +21,11 @@ _CANARY: Final = b"caret canary"
 _BOUND_TO: Final = "1|keyring_root_key"
 
 
-class RootKeysUnfit(Exception):
+class RootKeysUnusable(Exception):
     """The text says what is wrong and what to do; it holds no key."""
 
 
-def note_use(root_key: RootKey, *, now: datetime) -> None:
+def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
     """Call where a tenant's key is wrapped by it, in the same transaction. The row stays locked
     until then, so that rotation cannot find the key unused meanwhile."""
     if not RootKeyUse.objects.filter(id=root_key.id).exists():
@@ -38,12 +38,12 @@ def note_use(root_key: RootKey, *, now: datetime) -> None:
 
 
 def require_root_keys() -> None:
-    """Raises RootKeysUnfit. One query; with a KMS a call or two."""
-    if faults := find_faults():
-        raise RootKeysUnfit(" ".join(faults))
+    """Raises RootKeysUnusable. One query; with a KMS a call or two."""
+    if faults := find_problems():
+        raise RootKeysUnusable(" ".join(faults))
 
 
-def find_faults() -> list[str]:
+def find_problems() -> list[str]:
     """Why tenants' keys could not be opened, as sentences."""
     try:
         keys = root_keys()
@@ -61,7 +61,7 @@ def check_root_keys(
     """`manage.py check --database default` fails without the root keys."""
     if not set(databases or ()) - {OWNER_ALIAS}:
         return []
-    return [checks.Error(fault, id="caret.E002") for fault in find_faults()]
+    return [checks.Error(fault, id="caret.E002") for fault in find_problems()]
 
 
 def _try_to_wrap(root_key: RootKey) -> None:
@@ -71,7 +71,7 @@ def _try_to_wrap(root_key: RootKey) -> None:
 def _fault(keys: RootKeys, row: RootKeyUse) -> str | None:
     try:
         opened = keys.of(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
-    except SealBroken:
+    except DecryptionFailed:
         opened = b""
     except EncryptionFailed as error:
         return (

@@ -18,13 +18,13 @@ from caret.contracts.usage import MAX_PARTS, OutcomeEvent
 from caret.foundation.ids import TenantId
 from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.bulk_insert import insert_new
-from tenants.usage.ingestion.row_mapping import Belated
+from tenants.usage.ingestion.row_mapping import LateOutcome
 
 # A gateway makes the id as it reads the clock. Of a big tenant a minute is a hundred thousand rows.
 _AROUND: Final = timedelta(seconds=2)
 
 
-def insert_belated(tenant_id: TenantId, told: Sequence[Belated]) -> list[Outcome]:
+def insert_late_outcomes(tenant_id: TenantId, told: Sequence[LateOutcome]) -> list[Outcome]:
     """Those that count, which are rows now. In the tenant's scope, behind the completions of the
     same batch. Three queries for each, and one."""
     if not told:
@@ -41,7 +41,7 @@ def _wait_for_others(tenant_id: TenantId) -> None:
         )
 
 
-def _insert_if_it_counts(told: Belated) -> Outcome | None:
+def _insert_if_it_counts(told: LateOutcome) -> Outcome | None:
     completion = _completion_of(told)
     if completion is None or _was_told(told.outcome):
         return None
@@ -51,7 +51,7 @@ def _insert_if_it_counts(told: Belated) -> Outcome | None:
     return told.outcome
 
 
-def _completion_of(told: Belated) -> UsageRecord | None:
+def _completion_of(told: LateOutcome) -> UsageRecord | None:
     asker = {"user_id": told.outcome.user_id}
     if told.outcome.user_id is None:
         asker["key_id"] = told.key_id

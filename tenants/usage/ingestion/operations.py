@@ -16,15 +16,21 @@ import structlog
 from django.db import DataError, IntegrityError
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.identity.api_keys.operations import note_use
-from tenants.models import Erasure, Outcome, Tenant, Typed, UsageRecord
-from tenants.usage.ingestion.batch_numbers import next_batch
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.identity.api_keys.operations import record_key_use
+from tenants.models import Erasure, Outcome, Tenant, TypingReport, UsageRecord
+from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tenants.usage.ingestion.bulk_insert import insert_new
-from tenants.usage.ingestion.late_outcomes import insert_belated
-from tenants.usage.ingestion.redis_stream import Entry, Rejected, UsageStream
-from tenants.usage.ingestion.row_mapping import Belated, Row, Unfit, decode_entry, decode_row
-from tenants.usage.rollups.dirty_hours import hours_of, mark
+from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
+from tenants.usage.ingestion.redis_stream import RejectedRecord, StreamEntry, UsageStream
+from tenants.usage.ingestion.row_mapping import (
+    LateOutcome,
+    Row,
+    UnstorableRecord,
+    decode_entry,
+    decode_row,
+)
+from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
 
 # A run ends after so many batches, so that a task ends; the next one goes on within a second.
 MAX_BATCHES: Final = 50
@@ -33,29 +39,29 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Ingested:
+class UsageIngestion:
     # That are rows now, also those that had been before, or are known never to become any.
     records: int = 0
     rejected: int = 0
 
 
 @dataclass(slots=True)
-class _Batch:
+class _UsageBatch:
     """What the entries of one reading hold."""
 
-    rows: dict[TenantId, list[tuple[Row | Belated, bytes]]] = field(
+    rows: dict[TenantId, list[tuple[Row | LateOutcome, bytes]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    rejected: list[Rejected] = field(default_factory=list)
+    rejected: list[RejectedRecord] = field(default_factory=list)
 
 
-def drain(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> Ingested:
+def ingest_all(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
     """Ingests until the stream is empty. Two of these at once do no harm.
 
     Raises redis.RedisError or django.db.OperationalError, and then has lost nothing.
     """
     stream.open()
-    done = Ingested()
+    done = UsageIngestion()
     for _ in range(max_batches):
         entries = stream.claim() or stream.read()
         if not entries:
@@ -66,7 +72,7 @@ def drain(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> Ingested:
     return done
 
 
-def _ingest(stream: UsageStream, entries: Sequence[Entry], done: Ingested) -> None:
+def _ingest(stream: UsageStream, entries: Sequence[StreamEntry], done: UsageIngestion) -> None:
     batch = _decode(entries)
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
@@ -79,42 +85,42 @@ def _ingest(stream: UsageStream, entries: Sequence[Entry], done: Ingested) -> No
         logger.warning("usage.rejected", reason=reason, records=count)
 
 
-def _decode(entries: Iterable[Entry]) -> _Batch:
-    batch = _Batch()
+def _decode(entries: Iterable[StreamEntry]) -> _UsageBatch:
+    batch = _UsageBatch()
     for entry in entries:
         try:
             records = decode_entry(entry.data or b"")
-        except Unfit as error:
-            batch.rejected.append(Rejected(str(error), entry.data or b""))
+        except UnstorableRecord as error:
+            batch.rejected.append(RejectedRecord(str(error), entry.data or b""))
             continue
         for data in records:
             try:
                 row = decode_row(data)
-            except Unfit as error:
-                batch.rejected.append(Rejected(str(error), data))
+            except UnstorableRecord as error:
+                batch.rejected.append(RejectedRecord(str(error), data))
             else:
                 batch.rows[TenantId(str(row.tenant_id))].append((row, data))
     return batch
 
 
-def _reject_unknown_tenants(batch: _Batch) -> None:
+def _reject_unknown_tenants(batch: _UsageBatch) -> None:
     known = {
         TenantId(str(tenant_id))
         for tenant_id in Tenant.objects.filter(id__in=list(batch.rows)).values_list("id", flat=True)
     }
     for tenant_id in batch.rows.keys() - known:
         for _, data in batch.rows.pop(tenant_id):
-            batch.rejected.append(Rejected("tenant_id: unknown", data))
+            batch.rejected.append(RejectedRecord("tenant_id: unknown", data))
 
 
 def _insert(
-    tenant_id: TenantId, rows: list[tuple[Row | Belated, bytes]], rejected: list[Rejected]
+    tenant_id: TenantId, rows: list[tuple[Row | LateOutcome, bytes]], rejected: list[RejectedRecord]
 ) -> int:
     try:
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             if _is_shredded(tenant_id):
                 # Without their content: it has people's ids, and nothing purges it any more.
-                rejected += [Rejected("tenant_id: shredded", b"")] * len(rows)
+                rejected += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
                 return 0
             _insert_rows(tenant_id, [row for row, _ in rows])
         return len(rows)
@@ -128,30 +134,32 @@ def _is_shredded(tenant_id: TenantId) -> bool:
 
 
 def _insert_singly(
-    tenant_id: TenantId, rows: list[tuple[Row | Belated, bytes]], rejected: list[Rejected]
+    tenant_id: TenantId, rows: list[tuple[Row | LateOutcome, bytes]], rejected: list[RejectedRecord]
 ) -> int:
     """One of them the table refuses: it must not take the others with it."""
     num_inserted = 0
     for row, data in rows:
         try:
-            with tenant(tenant_id):
+            with tenant_scope(tenant_id):
                 _insert_rows(tenant_id, [row])
             num_inserted += 1
         except (DataError, IntegrityError) as error:
-            rejected.append(Rejected(f"row: {type(error).__name__}", data))
+            rejected.append(RejectedRecord(f"row: {type(error).__name__}", data))
     return num_inserted
 
 
-def _insert_rows(tenant_id: TenantId, found: list[Row | Belated]) -> None:
-    rows = [row for row in found if not isinstance(row, Belated)]
+def _insert_rows(tenant_id: TenantId, found: list[Row | LateOutcome]) -> None:
+    rows = [row for row in found if not isinstance(row, LateOutcome)]
     usage = [row for row in rows if isinstance(row, UsageRecord)]
     if usage:
-        batch = next_batch(tenant_id)
+        batch = allocate_batch(tenant_id)
         for row in usage:
             row.batch = batch
     insert_new(UsageRecord, usage)
     insert_new(Outcome, [row for row in rows if isinstance(row, Outcome)])
-    insert_new(Typed, [row for row in rows if isinstance(row, Typed)])
-    rows += insert_belated(tenant_id, [each for each in found if isinstance(each, Belated)])
-    mark(tenant_id, hours_of(rows))
-    note_use({(row.key_id, row.occurred_at) for row in usage})
+    insert_new(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
+    rows += insert_late_outcomes(
+        tenant_id, [each for each in found if isinstance(each, LateOutcome)]
+    )
+    mark_dirty(tenant_id, dirty_hours_for(rows))
+    record_key_use({(row.key_id, row.occurred_at) for row in usage})

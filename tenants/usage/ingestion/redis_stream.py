@@ -26,13 +26,13 @@ CLAIM_AFTER_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StreamEntry:
     entry_id: bytes
     data: bytes | None  # None: an entry without the field
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRecord:
     reason: str  # names a field, holds none of its content
     data: bytes
 
@@ -53,7 +53,7 @@ class UsageStream:
             if not str(error).startswith("BUSYGROUP"):
                 raise
 
-    def claim(self) -> list[Entry]:
+    def claim(self) -> list[StreamEntry]:
         """Entries that a dead consumer left pending, BATCH_ENTRIES at most."""
         answer: Any = self._connection.xautoclaim(
             USAGE_STREAM,
@@ -64,7 +64,7 @@ class UsageStream:
         )
         return _entries(answer[1])
 
-    def read(self) -> list[Entry]:
+    def read(self) -> list[StreamEntry]:
         """New entries, BATCH_ENTRIES at most; does not wait."""
         answer: Any = self._connection.xreadgroup(
             USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
@@ -79,7 +79,7 @@ class UsageStream:
         milliseconds = int(answer[0][0].partition(b"-")[0])
         return min(now, from_unix_ms(milliseconds))
 
-    def settle(self, entries: Sequence[Entry], rejected: Sequence[Rejected]) -> None:
+    def settle(self, entries: Sequence[StreamEntry], rejected: Sequence[RejectedRecord]) -> None:
         """Parks what was rejected, then acknowledges and deletes: one transaction of Redis."""
         ids = [entry.entry_id for entry in entries]
         pipeline = self._connection.pipeline(transaction=True)
@@ -116,6 +116,6 @@ def forget_rejected(connection: redis.Redis, tenant_id: TenantId) -> None:
     connection.transaction(rewrite, REJECTED_STREAM)
 
 
-def _entries(rows: Any) -> list[Entry]:
+def _entries(rows: Any) -> list[StreamEntry]:
     field = USAGE_FIELD.encode()
-    return [Entry(entry_id, (fields or {}).get(field)) for entry_id, fields in rows]
+    return [StreamEntry(entry_id, (fields or {}).get(field)) for entry_id, fields in rows]

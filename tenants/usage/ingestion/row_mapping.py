@@ -13,15 +13,15 @@ import msgspec
 
 from caret.contracts.usage import (
     SPANS_S,
-    BelatedRecord,
     CompletionRecord,
+    LateOutcomeRecord,
     OutcomeEvent,
     OutcomeRecord,
-    TypedRecord,
+    TypingRecord,
 )
 from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import from_unix_ms
-from tenants.models import Outcome, Typed, UsageRecord
+from tenants.models import Outcome, TypingReport, UsageRecord
 
 _MAX_TEXT_CHARS: Final = 200
 _MAX_INTEGER: Final = 2**31 - 1  # Postgres' integer
@@ -34,11 +34,11 @@ _PLAIN_FIELDS: Final = (
     *("editor", "model", "num_chars", "num_lines", "is_parsed"),
 )
 
-Row = UsageRecord | Outcome | Typed
+Row = UsageRecord | Outcome | TypingReport
 
 
 @dataclass(frozen=True, slots=True)
-class Belated:
+class LateOutcome:
     """An outcome that may become a row, once its completion's is found."""
 
     outcome: Outcome  # its chars and lines are not known yet
@@ -52,7 +52,7 @@ class Belated:
         return self.outcome.tenant_id
 
 
-class Unfit(Exception):
+class UnstorableRecord(Exception):
     """The record cannot become a row. The text names the field, never its content."""
 
 
@@ -61,55 +61,55 @@ def decode_entry(data: bytes) -> list[bytes]:
     try:
         return [bytes(raw) for raw in msgspec.msgpack.decode(data, type=list[msgspec.Raw])]
     except msgspec.DecodeError as error:
-        raise Unfit("entry: not an array of records") from error
+        raise UnstorableRecord("entry: not an array of records") from error
 
 
-def decode_row(data: bytes) -> Row | Belated:
+def decode_row(data: bytes) -> Row | LateOutcome:
     """Raises Unfit."""
     try:
         record = msgspec.msgpack.decode(data, type=Record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unfit(f"record: {type(error).__name__}") from error
+        raise UnstorableRecord(f"record: {type(error).__name__}") from error
     _check_values(record)
     try:
         return _row(record)
     except (ValueError, OverflowError) as error:
-        raise Unfit("record: an id or a time is malformed") from error
+        raise UnstorableRecord("record: an id or a time is malformed") from error
 
 
 def _check_values(record: Record) -> None:
     for name in record.__struct_fields__:
         value = getattr(record, name)
         if isinstance(value, str) and (len(value) > _MAX_TEXT_CHARS or "\0" in value):
-            raise Unfit(f"{name}: too long or not text")
+            raise UnstorableRecord(f"{name}: too long or not text")
         if isinstance(value, int | float) and not 0 <= value < math.inf:
-            raise Unfit(f"{name}: negative or no number")
+            raise UnstorableRecord(f"{name}: negative or no number")
         if isinstance(value, int) and name != "occurred_at_ms" and value > _MAX_INTEGER:
-            raise Unfit(f"{name}: too large")
+            raise UnstorableRecord(f"{name}: too large")
 
-    if isinstance(record, OutcomeRecord | BelatedRecord):
+    if isinstance(record, OutcomeRecord | LateOutcomeRecord):
         _check_persistence(record)
 
 
-def _check_persistence(record: OutcomeRecord | BelatedRecord) -> None:
+def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
     is_persisted = record.event is OutcomeEvent.PERSISTED
     if is_persisted != (record.span_s in SPANS_S) or is_persisted != (
         record.edit_share is not None
     ):
-        raise Unfit("span_s, edit_share: of persisted, and of nothing else")
+        raise UnstorableRecord("span_s, edit_share: of persisted, and of nothing else")
     if record.edit_share is not None and record.edit_share > 1:
-        raise Unfit("edit_share: more than all of it")
+        raise UnstorableRecord("edit_share: more than all of it")
 
 
-def _row(record: Record) -> Row | Belated:
+def _row(record: Record) -> Row | LateOutcome:
     match record:
         case CompletionRecord():
             return _usage_row(record)
         case OutcomeRecord():
             return _outcome_row(record, chars=record.chars, lines=record.lines)
-        case BelatedRecord():
+        case LateOutcomeRecord():
             return _belated(record)
-        case TypedRecord():
+        case TypingRecord():
             return _typed_row(record)
 
 
@@ -124,7 +124,7 @@ def _usage_row(record: CompletionRecord) -> UsageRecord:
     )
 
 
-def _outcome_row(record: OutcomeRecord | BelatedRecord, *, chars: int, lines: int) -> Outcome:
+def _outcome_row(record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines: int) -> Outcome:
     return Outcome(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
@@ -140,8 +140,8 @@ def _outcome_row(record: OutcomeRecord | BelatedRecord, *, chars: int, lines: in
     )
 
 
-def _belated(record: BelatedRecord) -> Belated:
-    return Belated(
+def _belated(record: LateOutcomeRecord) -> LateOutcome:
+    return LateOutcome(
         outcome=_outcome_row(record, chars=0, lines=0),
         key_id=uuid.UUID(record.key_id),
         asked_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
@@ -150,8 +150,8 @@ def _belated(record: BelatedRecord) -> Belated:
     )
 
 
-def _typed_row(record: TypedRecord) -> Typed:
-    return Typed(
+def _typed_row(record: TypingRecord) -> TypingReport:
+    return TypingReport(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
         typed_id=uuid.UUID(record.typed_id),

@@ -12,9 +12,9 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from tenants.models import UsageDay, UsageHour
-from tenants.usage.reports.counters import NAMES, Counts
-from tenants.usage.reports.queries import Asked, GroupBy, Row, people, time_key
-from tenants.usage.reports.suppression import Suppression, suppressed
+from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
+from tenants.usage.reports.queries import GroupBy, ReportQuery, ReportRow, people, time_key
+from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 
 _COLUMN: Final = {
     GroupBy.DAY: "starts_at",
@@ -26,23 +26,23 @@ _COLUMN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    counts: Counts
+class GroupCounters:
+    counts: UsageCounters
     users: frozenset[str]  # services not counted
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    every: Group
-    by: Mapping[GroupBy, Mapping[str, Group]]
+    every: GroupCounters
+    by: Mapping[GroupBy, Mapping[str, GroupCounters]]
 
 
-def break_down(
+def compute_breakdown(
     rows: QuerySet[UsageDay] | QuerySet[UsageHour],
-    asked: Asked,
+    asked: ReportQuery,
     by: Sequence[GroupBy],
     *,
-    names: Sequence[str] = NAMES,
+    names: Sequence[str] = COUNTER_NAMES,
 ) -> Breakdown:
     """Inside the tenant's scope. `names`: of the counts that are wanted; the others stay 0, as
     adding each of them up takes its time. One query."""
@@ -52,10 +52,10 @@ def break_down(
     with connection.cursor() as cursor:
         cursor.execute(_statement(inner, by, names), parameters)
         found = cursor.fetchall()
-    every, groups = _NOTHING, defaultdict[GroupBy, dict[str, Group]](dict)
+    every, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
     for place, key, users, *sums in found:
-        counts = Counts(**dict(zip(names, map(int, sums), strict=True)))
-        group = Group(counts, people((users or "").split()))
+        counts = UsageCounters(**dict(zip(names, map(int, sums), strict=True)))
+        group = GroupCounters(counts, people((users or "").split()))
         if place is None:
             every = group
         else:
@@ -65,21 +65,25 @@ def break_down(
     return Breakdown(every, groups)
 
 
-def rows_of(groups: Mapping[str, Group], hidden: Mapping[str, Suppression]) -> list[Row]:
+def rows_of(
+    groups: Mapping[str, GroupCounters], hidden: Mapping[str, Suppression]
+) -> list[ReportRow]:
     """In the keys' order."""
     return [row_of(key, groups[key], hidden.get(key)) for key in sorted(groups)]
 
 
-def too_small(groups: Mapping[str, Group], min_users: int) -> dict[str, Suppression]:
+def find_small_groups(
+    groups: Mapping[str, GroupCounters], min_users: int
+) -> dict[str, Suppression]:
     """Of groups that together are all there is."""
     users_of = {key: groups[key].users for key in sorted(groups)}
-    return suppressed(users_of, min_users=min_users)
+    return find_suppressed_groups(users_of, min_users=min_users)
 
 
-def row_of(key: str, group: Group, suppression: Suppression | None) -> Row:
+def row_of(key: str, group: GroupCounters, suppression: Suppression | None) -> ReportRow:
     if suppression is not None:
-        return Row(key, key, users=None, counts=None, suppression=suppression)
-    return Row(key, key, users=len(group.users), counts=group.counts)
+        return ReportRow(key, key, users=None, counts=None, suppression=suppression)
+    return ReportRow(key, key, users=len(group.users), counts=group.counts)
 
 
 def _statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
@@ -107,4 +111,4 @@ def _statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
     """  # noqa: S608
 
 
-_NOTHING: Final = Group(Counts(), frozenset())
+_NOTHING: Final = GroupCounters(UsageCounters(), frozenset())

@@ -12,7 +12,7 @@ from typing import Final
 from caret.contracts.usage import SPANS_S
 
 
-class Source(StrEnum):
+class CounterOrigin(StrEnum):
     """Who has seen it. What a client reports is as true as the client."""
 
     SERVER = "observed by the server"
@@ -20,7 +20,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class UsageCounters:
     # Observed by the server.
     requests: int = 0
     completed: int = 0  # ended by the model, by the filter at a good point, or at max_tokens
@@ -66,19 +66,19 @@ class Counts:
     typed_chars: int = 0  # by hand
 
 
-NAMES: Final = tuple(field.name for field in fields(Counts))
-_FIRST_REPORTED: Final = NAMES.index("shown")
+COUNTER_NAMES: Final = tuple(field.name for field in fields(UsageCounters))
+_FIRST_REPORTED: Final = COUNTER_NAMES.index("shown")
 SOURCES: Final = {
-    name: Source.SERVER if place < _FIRST_REPORTED else Source.CLIENT
-    for place, name in enumerate(NAMES)
+    name: CounterOrigin.SERVER if place < _FIRST_REPORTED else CounterOrigin.CLIENT
+    for place, name in enumerate(COUNTER_NAMES)
 }
 LOOKED_AT: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
 RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 
 
-def total(parts: Iterable[Counts]) -> Counts:
+def total(parts: Iterable[UsageCounters]) -> UsageCounters:
     values = [_values(part) for part in parts]
-    return Counts(*map(sum, zip(*values, strict=True)))
+    return UsageCounters(*map(sum, zip(*values, strict=True)))
 
 
-_values: Final = attrgetter(*NAMES)
+_values: Final = attrgetter(*COUNTER_NAMES)

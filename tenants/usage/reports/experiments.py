@@ -14,25 +14,30 @@ from typing import Any, Final
 from django.db.models import Avg, Count, Q, StdDev
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.usage import FinishReason
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import break_down, rows_of
-from tenants.usage.reports.confidence_intervals import Estimate, difference, mean_of, share_of
-from tenants.usage.reports.filters import part_of
+from tenants.usage.reports.breakdown import compute_breakdown, rows_of
+from tenants.usage.reports.confidence_intervals import (
+    IntervalEstimate,
+    difference_interval,
+    mean_interval,
+    proportion_interval,
+)
+from tenants.usage.reports.filters import apply_filter
 from tenants.usage.reports.latency import measured_since
 from tenants.usage.reports.queries import (
-    Asked,
     GroupBy,
-    Kind,
-    Row,
+    ReportKind,
+    ReportQuery,
+    ReportRow,
     check,
-    is_of_oneself,
-    min_group_users,
-    rolled,
+    is_limited_to_own,
+    min_group_size,
+    rollups_for,
 )
-from tenants.usage.reports.suppressed_figures import hidden_in
+from tenants.usage.reports.suppressed_figures import find_suppressed
 from tenants.usage.rollups.operations import complete_until
 
 CONTROL: Final = "control"
@@ -42,25 +47,27 @@ _IN_NONE: Final = ""
 _NAMES: Final = (
     *("requests", "shown", "accepted", "partly_accepted", "looked_at_30", "retained_30"),
 )
-_FINISHED: Final = Q(finish__in=[Finish.STOP, Finish.LENGTH], first_token_ms__isnull=False)
+_FINISHED: Final = Q(
+    finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class VariantMetrics:
     """Or how far it is from the control's. None: nothing is known."""
 
-    acceptance: Estimate | None
-    persistence: Estimate | None  # after 30 s
-    first_token_ms: Estimate | None  # of inline requests, on average
+    acceptance: IntervalEstimate | None
+    persistence: IntervalEstimate | None  # after 30 s
+    first_token_ms: IntervalEstimate | None  # of inline requests, on average
 
 
 @dataclass(frozen=True, slots=True)
 class VariantView:
     name: str  # within its experiment
     is_control: bool
-    row: Row  # its people and counts; suppressed
-    measured: Measured
-    against_control: Measured
+    row: ReportRow  # its people and counts; suppressed
+    measured: VariantMetrics
+    against_control: VariantMetrics
 
     @property
     def is_few(self) -> bool:
@@ -75,42 +82,42 @@ class ExperimentView:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiments:
+class ExperimentsReport:
     experiments: list[ExperimentView]
     first_tokens_since: datetime
     complete_until: datetime | None
     min_users: int
 
 
-def read_experiments(*, actor: Actor, asked: Asked) -> Experiments:
+def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
     """By name. Raises Forbidden, Invalid. Four queries; two or three more of a part."""
-    is_own = is_of_oneself(actor, Kind.QUALITY)
+    is_own = is_limited_to_own(actor, ReportKind.QUALITY)
     check(asked)
     since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
-    with tenant(actor.tenant_id):
-        rows = rolled(actor, asked, is_own=is_own)
-        found = break_down(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
-        min_users = 1 if is_own else min_group_users(actor)
-        hidden = hidden_in(actor, Kind.QUALITY, asked, found, min_users=min_users)
+    with tenant_scope(actor.tenant_id):
+        rows = rollups_for(actor, asked, is_own=is_own)
+        found = compute_breakdown(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
+        min_users = 1 if is_own else min_group_size(actor)
+        hidden = find_suppressed(actor, ReportKind.QUALITY, asked, found, min_users=min_users)
         means = _first_tokens(actor, asked, since, is_own=is_own, min_users=min_users)
         until = complete_until(actor.tenant_id)
     groups, why = found.by.get(GroupBy.VARIANT, {}), hidden.groups.get(GroupBy.VARIANT, {})
-    by_experiment: defaultdict[str, list[Row]] = defaultdict(list)
+    by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in rows_of(groups, why):
         # Who was in none is the rest of all, so that group is judged with the others.
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [_experiment(name, each, means) for name, each in sorted(by_experiment.items())]
-    return Experiments(experiments, since, until, min_users)
+    return ExperimentsReport(experiments, since, until, min_users)
 
 
 def _first_tokens(
-    actor: Actor, asked: Asked, since: datetime, *, is_own: bool, min_users: int
-) -> dict[str, Estimate | None]:
+    actor: Actor, asked: ReportQuery, since: datetime, *, is_own: bool, min_users: int
+) -> dict[str, IntervalEstimate | None]:
     """Of variants that fewer people than `min_users` had in that time, nothing."""
     records = UsageRecord.objects.filter(
         _FINISHED,
-        part_of(actor, asked.only, is_raw=True),
+        apply_filter(actor, asked.only, is_raw=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
         occurred_at__lt=asked.ends_at,
@@ -130,12 +137,13 @@ def _first_tokens(
         .exclude(people__gt=0, people__lt=min_users)
     )
     return {
-        str(row["variant"]): mean_of(row["mean"], row["deviation"], row["num"]) for row in found
+        str(row["variant"]): mean_interval(row["mean"], row["deviation"], row["num"])
+        for row in found
     }
 
 
 def _experiment(
-    name: str, rows: Iterable[Row], means: dict[str, Estimate | None]
+    name: str, rows: Iterable[ReportRow], means: dict[str, IntervalEstimate | None]
 ) -> ExperimentView:
     by_name = {row.key.rpartition("/")[2]: row for row in rows}
     control = CONTROL if CONTROL in by_name else min(by_name)
@@ -157,22 +165,22 @@ def _experiment(
     )
 
 
-def _measured(row: Row, means: dict[str, Any]) -> Measured:
+def _measured(row: ReportRow, means: dict[str, Any]) -> VariantMetrics:
     counts = row.counts
     if counts is None:
-        return Measured(None, None, None)
-    return Measured(
-        share_of(counts.accepted + counts.partly_accepted, counts.shown),
-        share_of(counts.retained_30, counts.looked_at_30),
+        return VariantMetrics(None, None, None)
+    return VariantMetrics(
+        proportion_interval(counts.accepted + counts.partly_accepted, counts.shown),
+        proportion_interval(counts.retained_30, counts.looked_at_30),
         means.get(row.key),
     )
 
 
-def _against(one: Measured, control: Measured, *, is_same: bool) -> Measured:
+def _against(one: VariantMetrics, control: VariantMetrics, *, is_same: bool) -> VariantMetrics:
     if is_same:
-        return Measured(None, None, None)
-    return Measured(
-        difference(one.acceptance, control.acceptance),
-        difference(one.persistence, control.persistence),
-        difference(one.first_token_ms, control.first_token_ms),
+        return VariantMetrics(None, None, None)
+    return VariantMetrics(
+        difference_interval(one.acceptance, control.acceptance),
+        difference_interval(one.persistence, control.persistence),
+        difference_interval(one.first_token_ms, control.first_token_ms),
     )

@@ -4,26 +4,28 @@ from collections.abc import Mapping
 
 from django.db.models import F
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Team
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import COLUMNS
-from tenants.usage.reports.queries import Asked, Kind, is_of_oneself, rolled
+from tenants.usage.reports.queries import ReportKind, ReportQuery, is_limited_to_own, rollups_for
 
-Choices = dict[str, list[str]]  # by column
+FilterOptions = dict[str, list[str]]  # by column
 
 
-def read_choices(*, actor: Actor, kind: Kind, asked: Asked) -> tuple[Choices, Mapping[str, str]]:
+def read_filter_options(
+    *, actor: Actor, kind: ReportKind, asked: ReportQuery
+) -> tuple[FilterOptions, Mapping[str, str]]:
     """And the teams' names by id. Raises Forbidden. Two queries."""
-    is_own = is_of_oneself(actor, kind)
-    with tenant(actor.tenant_id):
+    is_own = is_limited_to_own(actor, kind)
+    with tenant_scope(actor.tenant_id):
         return choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
 
 
-def choices_of(actor: Actor, asked: Asked, *, is_own: bool) -> Choices:
+def choices_of(actor: Actor, asked: ReportQuery, *, is_own: bool) -> FilterOptions:
     """Inside the tenant's scope. Of all that was used then, not of the part that is asked about."""
-    rows = list(rolled(actor, asked.whole, is_own=is_own).values_list(*COLUMNS).distinct())
+    rows = list(rollups_for(actor, asked.whole, is_own=is_own).values_list(*COLUMNS).distinct())
     return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
 
 

@@ -13,9 +13,16 @@ from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, V
 from tenants.models import Team, TeamMembership
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filters import COLUMNS, Only
-from tenants.usage.reports.suppression import Suppression, suppressed
-from tenants.usage.reports.suppression_cells import TEAM, Cell, Dimensions, Parts, People, Used
+from tenants.usage.reports.filters import COLUMNS, ReportFilter
+from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
+from tenants.usage.reports.suppression_cells import (
+    TEAM,
+    Cell,
+    CellUsers,
+    Dimensions,
+    People,
+    SuppressionTable,
+)
 
 NO_TEAM: Final = ""
 # One text for each group: thousands of ids would take longer to parse than to count.
@@ -28,15 +35,15 @@ _WHO: Final = Func(
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
+class FilteredUsage:
     """A part, as its filters say; `rows`, here, are all roll-ups of its time, in and beside it."""
 
-    only: Only
+    only: ReportFilter
     members: Mapping[str, People]  # by team; empty: nobody asks about teams
     min_users: int
     team_names: Mapping[str, str]  # by id; empty, too, where nobody asks about teams
 
-    def who(self, rows: QuerySet[Any], *more: str) -> Parts:
+    def who(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
         """By what it is narrowed by, and by `more` columns. One query."""
         columns = self._columns(*more)
         found: defaultdict[Cell, set[str]] = defaultdict(set)
@@ -44,7 +51,7 @@ class Narrowed:
             found[tuple(cell)].add(str(user_id))
         return self._parts(columns, found)
 
-    def who_at(self, rows: QuerySet[Any]) -> dict[datetime, Parts]:
+    def who_at(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
         """The same by hour or day. One query."""
         columns = self._columns()
         found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
@@ -53,7 +60,7 @@ class Narrowed:
             found[at][tuple(cell)] = who.split()
         return {at: self._parts(columns, found[at]) for at in sorted(found)}
 
-    def together(self, times: Iterable[Parts]) -> Parts:
+    def together(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
         """Several times as one."""
         found: defaultdict[Cell, set[str]] = defaultdict(set)
         for parts in times:
@@ -61,33 +68,35 @@ class Narrowed:
                 found[cell] |= people
         return self._parts(self._columns(), found)
 
-    def why_hidden(self, parts: Parts) -> Suppression | None:
+    def why_hidden(self, parts: SuppressionTable) -> Suppression | None:
         """The part as a whole. None: it may be told."""
         dimensions = self._dimensions()
         return parts.hidden(dimensions).get(self._cell(dimensions))
 
-    def hidden_groups(self, parts: Parts, name: str) -> dict[str, Suppression]:
+    def hidden_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
         """Of the part's groups by a column, or by team."""
         dimensions = self._dimensions(name)
         place = dimensions.index(name)
         hidden = parts.hidden(dimensions).items()
         return {cell[place]: why for cell, why in hidden if self._has(dimensions, cell)}
 
-    def hidden_times(self, times: Mapping[str, Parts]) -> dict[str, Suppression]:
+    def hidden_times(self, times: Mapping[str, SuppressionTable]) -> dict[str, Suppression]:
         """Each hour or day is judged as if it alone were asked about."""
         dimensions = self._dimensions()
         cell = self._cell(dimensions)
         hidden = {at: why for at, parts in times.items() if (why := self.why_hidden(parts))}
         people = {at: parts.used.of(dimensions).get(cell, People()) for at, parts in times.items()}
-        return suppressed(people, min_users=self.min_users, hidden=hidden)
+        return find_suppressed_groups(people, min_users=self.min_users, hidden=hidden)
 
-    def _parts(self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]) -> Parts:
+    def _parts(
+        self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
+    ) -> SuppressionTable:
         found = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
         members = self.members
         if members:
             everybody = People().union(*found.values())
             members = {**members, NO_TEAM: everybody.difference(*members.values())}
-        return Parts(Used(columns, found, members), self.min_users)
+        return SuppressionTable(CellUsers(columns, found, members), self.min_users)
 
     def _columns(self, *more: str) -> Dimensions:
         return tuple(name for name in self._dimensions(*more) if name != TEAM)
@@ -110,29 +119,31 @@ class Narrowed:
         return value
 
 
-def narrowed(actor: Actor, only: Only, *, min_users: int, by_team: bool = False) -> Narrowed:
+def filter_usage(
+    actor: Actor, only: ReportFilter, *, min_users: int, by_team: bool = False
+) -> FilteredUsage:
     """Inside the tenant's scope. One query where teams are asked about, none else."""
     is_of_teams = by_team or only.team_id is not None
     teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
-    return Narrowed(only, teams.members, min_users, teams.names)
+    return FilteredUsage(only, teams.members, min_users, teams.names)
 
 
 @dataclass(frozen=True, slots=True)
-class _Teams:
+class _TeamSuppression:
     names: Mapping[str, str]
     members: Mapping[str, People]  # of those that have some
 
 
-_NO_TEAMS: Final = _Teams({}, {})
+_NO_TEAMS: Final = _TeamSuppression({}, {})
 
 
-def _read_teams(actor: Actor) -> _Teams:
+def _read_teams(actor: Actor) -> _TeamSuppression:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
     of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
     rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
     found = list(rows.values_list("id", "name", "who"))
-    return _Teams(
+    return _TeamSuppression(
         names={str(team_id): name for team_id, name, _who in found},
         members={str(team_id): People(who.split()) for team_id, _name, who in found if who},
     )

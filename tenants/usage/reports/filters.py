@@ -13,7 +13,7 @@ COLUMNS: Final = ("language", "editor", "model", "variant")
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
+class ReportFilter:
     """None: of all of them; "": of those that are not known."""
 
     language: str | None = None
@@ -24,13 +24,13 @@ class Only:
 
     @property
     def is_everything(self) -> bool:
-        return self == EVERYTHING
+        return self == NO_FILTER
 
 
-EVERYTHING: Final = Only()
+NO_FILTER: Final = ReportFilter()
 
 
-def part_of(actor: Actor, only: Only, *, is_raw: bool = False) -> Q:
+def apply_filter(actor: Actor, only: ReportFilter, *, is_raw: bool = False) -> Q:
     """`is_raw`: of records, in which what is not known is null as well as empty."""
     found = Q()
     for column in COLUMNS:

@@ -24,20 +24,22 @@ from django.db.models import (
     Sum,
 )
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
-from tenants.models import SpeedDay, SpeedHour, UsageRecord
-from tenants.usage.rollups.latency_histogram import add_up, percentile_ms
+from tenants.models import LatencyDay, LatencyHour, UsageRecord
+from tenants.usage.rollups.latency_histogram import merge_histograms, percentile_ms
 
 # Of a longer period its last days: all of a quarter's records take seconds to sort.
 MAX_EXACT: Final = timedelta(days=7)
-_FINISHED: Final = Q(finish__in=[Finish.STOP, Finish.LENGTH], first_token_ms__isnull=False)
+_FINISHED: Final = Q(
+    finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class LatencyRow:
     mode: Mode
     completed: int
     p50_ms: float | None  # None: nothing was completed
@@ -47,7 +49,7 @@ class Speed:
 
     @property
     def target_ms(self) -> float:
-        return FIRST_TOKEN_MS[self.mode]
+        return FIRST_TOKEN_TARGETS_MS[self.mode]
 
     @property
     def is_kept(self) -> bool:
@@ -55,12 +57,12 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Speeds:
+class LatencyReport:
     since: (
         datetime  # what is measured begins here, later than what was asked about where that is long
     )
-    now: Mapping[Mode, Speed]
-    before: Mapping[Mode, Speed]  # of the time before it, as long
+    now: Mapping[Mode, LatencyRow]
+    before: Mapping[Mode, LatencyRow]  # of the time before it, as long
     is_exact: bool
 
     @property
@@ -85,11 +87,11 @@ def measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
 
 def read_speeds(
     records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime, min_users: int = 1
-) -> Speeds:
+) -> LatencyReport:
     """Inside the tenant's scope. One query over the primary key. Kinds of request of fewer people
     than `min_users`, and of more than none, are left out."""
     since = measured_since(begins_at=begins_at, ends_at=ends_at)
-    found: dict[bool, dict[Mode, Speed]] = {True: {}, False: {}}
+    found: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
     measured = _measured(records, since, ends_at)
     # Counting people takes longer than all else here, so it is done only where it matters.
     if min_users > 1:
@@ -98,40 +100,40 @@ def read_speeds(
     for row in measured:
         mode = Mode(row["mode"])
         found[row["is_now"]][mode] = _speed(mode, row)
-    return Speeds(since, found[True], found[False], is_exact=True)
+    return LatencyReport(since, found[True], found[False], is_exact=True)
 
 
 def add_speeds(
     tenant_id: TenantId, *, begins_at: datetime, ends_at: datetime, by_hour: bool
-) -> Speeds:
+) -> LatencyReport:
     """Inside the tenant's scope; of whole hours, or of whole days in UTC. One query."""
-    table = SpeedHour if by_hour else SpeedDay
+    table = LatencyHour if by_hour else LatencyDay
     rows = table.objects.filter(
         tenant_id=tenant_id,
         starts_at__gte=begins_at - (ends_at - begins_at),
         starts_at__lt=ends_at,
     )
-    found: dict[bool, defaultdict[Mode, list[_Rolled]]]
+    found: dict[bool, defaultdict[Mode, list[_LatencyRow]]]
     found = {True: defaultdict(list), False: defaultdict(list)}
-    for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_Rolled._fields):
-        found[starts_at >= begins_at][Mode(mode)].append(_Rolled(*values))
+    for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_LatencyRow._fields):
+        found[starts_at >= begins_at][Mode(mode)].append(_LatencyRow(*values))
     now, before = (
         {mode: _sum(mode, rolled) for mode, rolled in found[is_now].items()}
         for is_now in (True, False)
     )
-    return Speeds(begins_at, now, before, is_exact=False)
+    return LatencyReport(begins_at, now, before, is_exact=False)
 
 
-class _Rolled(NamedTuple):
+class _LatencyRow(NamedTuple):
     sizes: list[int]
     counts: list[int]
     at_replica: int
     sent: int
 
 
-def _sum(mode: Mode, rows: list[_Rolled]) -> Speed:
-    histogram = add_up((row.sizes, row.counts) for row in rows)
-    return Speed(
+def _sum(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
+    histogram = merge_histograms((row.sizes, row.counts) for row in rows)
+    return LatencyRow(
         mode,
         completed=sum(histogram.values()),
         p50_ms=percentile_ms(histogram, 50),
@@ -159,11 +161,11 @@ def _measured(
     )
 
 
-def _speed(mode: Mode, row: Mapping[str, Any]) -> Speed:
+def _speed(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
     p50_ms, p99_ms = row["percentiles"] or (None, None)
-    return Speed(mode, row["completed"], p50_ms, p99_ms, row["at_replica"], row["sent"])
+    return LatencyRow(mode, row["completed"], p50_ms, p99_ms, row["at_replica"], row["sent"])
 
 
-def _load(speeds: Mapping[Mode, Speed]) -> float | None:
+def _load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
     sent = sum(speed.sent for speed in speeds.values())
     return sum(speed.at_replica for speed in speeds.values()) / sent if sent else None

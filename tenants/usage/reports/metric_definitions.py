@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
-from tenants.usage.reports.counters import LOOKED_AT, RETAINED, Counts, Source
+from tenants.usage.reports.counters import LOOKED_AT, RETAINED, CounterOrigin, UsageCounters
 
 DEFINITION_VERSION: Final = 1
 MIN_SEEN_MS: Final = 750  # Cody's: shorter than this nobody has read a suggestion
@@ -17,7 +17,7 @@ MAX_EDIT_SHARE: Final = 0.33  # Cody's: at least 67% of the text is left
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class TokenPrice:
     """Of a million tokens, in micros of whatever currency it is."""
 
     prompt_micros: int
@@ -28,47 +28,47 @@ class Price:
 class Metric:
     name: str
     definition: str
-    source: Source
+    source: CounterOrigin
     unit: str  # share: 0 to 1
-    of: Callable[[Counts], float | None]  # None: there is nothing to divide by
+    of: Callable[[UsageCounters], float | None]  # None: there is nothing to divide by
 
 
 def ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def acceptance(counts: Counts) -> float | None:
+def acceptance(counts: UsageCounters) -> float | None:
     return ratio(counts.accepted + counts.partly_accepted, counts.shown)
 
 
-def completion_acceptance(counts: Counts) -> float | None:
+def completion_acceptance(counts: UsageCounters) -> float | None:
     return ratio(counts.accepted + counts.partly_accepted, counts.seen)
 
 
-def weighted_acceptance(counts: Counts) -> float | None:
+def weighted_acceptance(counts: UsageCounters) -> float | None:
     return ratio(counts.accepted_chars, counts.seen_chars)
 
 
-def persistence(counts: Counts, *, span_s: int) -> float | None:
+def persistence(counts: UsageCounters, *, span_s: int) -> float | None:
     return ratio(getattr(counts, RETAINED[span_s]), getattr(counts, LOOKED_AT[span_s]))
 
 
-def completed_code(counts: Counts) -> float | None:
+def completed_code(counts: UsageCounters) -> float | None:
     """None where no client tells what is typed: without it the share would always be all."""
     if not counts.typed_chars:
         return None
     return ratio(counts.accepted_chars, counts.accepted_chars + counts.typed_chars)
 
 
-def validity(counts: Counts) -> float | None:
+def validity(counts: UsageCounters) -> float | None:
     return ratio(counts.parsed_valid, counts.parsed)
 
 
-def cancellation(counts: Counts) -> float | None:
+def cancellation(counts: UsageCounters) -> float | None:
     return ratio(counts.cancelled, counts.requests)
 
 
-def cost_per_thousand_accepted_tokens(counts: Counts, *, price: Price) -> float | None:
+def cost_per_thousand_accepted_tokens(counts: UsageCounters, *, price: TokenPrice) -> float | None:
     """Micros. All requests are paid for, whatever became of them."""
     cost = (
         counts.prompt_tokens * price.prompt_micros
@@ -81,14 +81,14 @@ METRICS: Final = (
     Metric(
         "acceptance",
         "Suggestions accepted, as a whole or in parts, of those shown.",
-        Source.CLIENT,
+        CounterOrigin.CLIENT,
         "share",
         acceptance,
     ),
     Metric(
         "completion_acceptance",
         f"CAR: suggestions accepted, of those shown for {MIN_SEEN_MS} ms or accepted.",
-        Source.CLIENT,
+        CounterOrigin.CLIENT,
         "share",
         completion_acceptance,
     ),
@@ -96,7 +96,7 @@ METRICS: Final = (
         "weighted_acceptance",
         "CAR by characters: characters accepted, of those in suggestions shown for"
         f" {MIN_SEEN_MS} ms or accepted.",
-        Source.CLIENT,
+        CounterOrigin.CLIENT,
         "share",
         weighted_acceptance,
     ),
@@ -105,7 +105,7 @@ METRICS: Final = (
             f"persistence_{span_s}",
             f"Accepted suggestions of which 67% is left after {span_s} s (edit distance at most"
             f" {MAX_EDIT_SHARE:.0%} of what was accepted), of those that were looked at then.",
-            Source.CLIENT,
+            CounterOrigin.CLIENT,
             "share",
             partial(persistence, span_s=span_s),
         )
@@ -114,21 +114,21 @@ METRICS: Final = (
     Metric(
         "completed_code",
         "Characters accepted, of those accepted and those typed by hand.",
-        Source.CLIENT,
+        CounterOrigin.CLIENT,
         "share",
         completed_code,
     ),
     Metric(
         "validity",
         "Completions that a parser neither cut nor withheld, of those that it judged.",
-        Source.SERVER,
+        CounterOrigin.SERVER,
         "share",
         validity,
     ),
     Metric(
         "cancellation",
         "Requests that the client took back or superseded, of all requests.",
-        Source.SERVER,
+        CounterOrigin.SERVER,
         "share",
         cancellation,
     ),
@@ -136,13 +136,13 @@ METRICS: Final = (
 COST: Final = "cost_per_thousand_accepted_tokens"
 
 
-def cost_metric(price: Price | None) -> Metric:
+def cost_metric(price: TokenPrice | None) -> Metric:
     """Accepted tokens are the client's word, so the metric is."""
     definition = (
         "Micros for the prompt and generated tokens of all requests, for each thousand generated"
         " tokens that were accepted."
     )
-    of: Callable[[Counts], float | None] = (
+    of: Callable[[UsageCounters], float | None] = (
         partial(cost_per_thousand_accepted_tokens, price=price) if price else lambda _: None
     )
-    return Metric(COST, definition, Source.CLIENT, "micros", of)
+    return Metric(COST, definition, CounterOrigin.CLIENT, "micros", of)

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Final
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import read_reason
+from tenants.base.text_validation import parse_reason
 from tenants.models import Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -17,10 +17,12 @@ MAX_MIN_USERS: Final = 1_000
 def set_min_group_users(*, actor: Actor, min_users: int, reason: str, now: datetime) -> None:
     """From now on, for all reports. Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_POLICY)
-    reason = read_reason(reason)
+    reason = parse_reason(reason)
     if not 1 <= min_users <= MAX_MIN_USERS:
-        raise Invalid("min_users", "Write a whole number from 1 to {most}.", most=MAX_MIN_USERS)
-    with tenant(actor.tenant_id):
+        raise InvalidValue(
+            "min_users", "Write a whole number from 1 to {most}.", most=MAX_MIN_USERS
+        )
+    with tenant_scope(actor.tenant_id):
         row = Tenant.objects.select_for_update().get(id=actor.tenant_id)
         Tenant.objects.filter(id=actor.tenant_id).update(min_group_users=min_users)
         record_change(

@@ -8,26 +8,26 @@ from typing import Any, Final
 from django.db.models import OuterRef, QuerySet, Subquery, Sum
 
 from caret.contracts.pricing import BudgetScope
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
 from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import Breakdown, break_down, row_of, rows_of
+from tenants.usage.reports.breakdown import Breakdown, compute_breakdown, row_of, rows_of
 from tenants.usage.reports.filter_options import choices_of, names_of_teams
-from tenants.usage.reports.filters import COLUMNS, part_of
-from tenants.usage.reports.latency import Speeds, add_speeds, read_speeds
+from tenants.usage.reports.filters import COLUMNS, apply_filter
+from tenants.usage.reports.latency import LatencyReport, add_speeds, read_speeds
 from tenants.usage.reports.queries import (
-    Asked,
     GroupBy,
-    Kind,
-    Row,
+    ReportKind,
+    ReportQuery,
+    ReportRow,
     check,
-    is_of_oneself,
-    rolled,
+    is_limited_to_own,
+    rollups_for,
 )
-from tenants.usage.reports.suppressed_figures import HiddenOverview, hidden_in_overview
+from tenants.usage.reports.suppressed_figures import SuppressedOverview, hidden_in_overview
 from tenants.usage.requests.queries import visible_to
 
 _NAMES: Final = (
@@ -51,13 +51,13 @@ class Spend:
 @dataclass(frozen=True, slots=True)
 class Overview:
     is_own: bool
-    total: Row
-    before: Row  # of the period before, as long
+    total: ReportRow
+    before: ReportRow  # of the period before, as long
     # The totals once more, where their quality may be told; None: not for the asker.
-    quality: Row | None
-    quality_before: Row | None
-    by: Mapping[GroupBy, list[Row]]
-    speeds: Speeds | None  # None: suppressed
+    quality: ReportRow | None
+    quality_before: ReportRow | None
+    by: Mapping[GroupBy, list[ReportRow]]
+    speeds: LatencyReport | None  # None: suppressed
     spend: Spend | None  # None: not for the asker, or there is no plan
     complete_until: datetime | None
     min_users: int
@@ -66,22 +66,22 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _OverviewScope:
     min_users: int
     complete_until: datetime | None
     spend: Spend | None
 
 
-def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
+def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
     """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
-    is_own = is_of_oneself(actor, Kind.USAGE)
+    is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check(asked)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         about = _about(actor, now)
         min_users = 1 if is_own else about.min_users
-        rows, earlier = (rolled(actor, each, is_own=is_own) for each in (asked, asked.before))
-        found = break_down(rows, asked, BY, names=_NAMES)
-        before = break_down(earlier, asked, (), names=_NAMES).every
+        rows, earlier = (rollups_for(actor, each, is_own=is_own) for each in (asked, asked.before))
+        found = compute_breakdown(rows, asked, BY, names=_NAMES)
+        before = compute_breakdown(earlier, asked, (), names=_NAMES).every
         hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
         speeds = (
             None
@@ -112,8 +112,8 @@ def _sees_quality(actor: Actor) -> bool:
 
 
 def _speeds(
-    actor: Actor, asked: Asked, hidden: HiddenOverview, *, is_own: bool, min_users: int
-) -> Speeds:
+    actor: Actor, asked: ReportQuery, hidden: SuppressedOverview, *, is_own: bool, min_users: int
+) -> LatencyReport:
     if asked.only.is_everything and not is_own:
         return add_speeds(
             actor.tenant_id,
@@ -122,7 +122,7 @@ def _speeds(
             by_hour=asked.hours_until is not None,
         )
     found = read_speeds(
-        visible_to(actor, UsageRecord.objects.filter(part_of(actor, asked.only, is_raw=True))),
+        visible_to(actor, UsageRecord.objects.filter(apply_filter(actor, asked.only, is_raw=True))),
         begins_at=asked.begins_at,
         ends_at=asked.ends_at,
         min_users=min_users,
@@ -130,7 +130,7 @@ def _speeds(
     return replace(found, before={}) if hidden.speeds_before else found
 
 
-def _about(actor: Actor, now: datetime) -> _About:
+def _about(actor: Actor, now: datetime) -> _OverviewScope:
     """In one query, as each of these is one value."""
     budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
     first = budget.order_by("limit_micros")
@@ -150,7 +150,7 @@ def _about(actor: Actor, now: datetime) -> _About:
         is_hard=bool(found["is_hard"]),
         currency=Currency(found["currency"] or Currency.EUR),
     )
-    return _About(row.min_group_users, found["until"], spend if sees_spend else None)
+    return _OverviewScope(row.min_group_users, found["until"], spend if sees_spend else None)
 
 
 def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
@@ -158,7 +158,7 @@ def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
 
 
 def _choices(
-    actor: Actor, asked: Asked, found: Breakdown, hidden: HiddenOverview, *, is_own: bool
+    actor: Actor, asked: ReportQuery, found: Breakdown, hidden: SuppressedOverview, *, is_own: bool
 ) -> Mapping[str, list[str]]:
     if asked.only.is_everything:
         return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}

@@ -16,16 +16,16 @@ from django.contrib.postgres.aggregates import StringAgg
 from django.db.models import QuerySet, Sum, TextField
 from django.db.models.functions import Cast
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.counters import NAMES, Counts, total
-from tenants.usage.reports.filtered_suppression import NO_TEAM, narrowed
-from tenants.usage.reports.filters import EVERYTHING, Only, part_of
-from tenants.usage.reports.suppression import Suppression, suppressed
+from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, total
+from tenants.usage.reports.filtered_suppression import NO_TEAM, filter_usage
+from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
+from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 from tenants.usage.rollups.operations import complete_until
 
 MAX_DAYS: Final = 366
@@ -40,26 +40,26 @@ class GroupBy(StrEnum):
     VARIANT = "variant"
 
 
-class Kind(StrEnum):
+class ReportKind(StrEnum):
     USAGE = "usage"
     QUALITY = "quality"
 
 
 # What opens a report of all, and one of oneself.
 PERMISSIONS: Final = {
-    Kind.USAGE: (Permission.READ_USAGE, Permission.READ_OWN_USAGE),
-    Kind.QUALITY: (Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
+    ReportKind.USAGE: (Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    ReportKind.QUALITY: (Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportQuery:
     """Days in UTC, half-open; or the hours of a day until now."""
 
     start: date
     end: date
     group_by: GroupBy | None = None  # None: the total only
-    only: Only = EVERYTHING
+    only: ReportFilter = NO_FILTER
     # The 24 hours that end with this one's, instead of `start` to `end`; by "day" then means by
     # hour. None: days.
     hours_until: datetime | None = None
@@ -77,53 +77,53 @@ class Asked:
         return self.hours_until.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
     @property
-    def before(self) -> "Asked":
+    def before(self) -> "ReportQuery":
         """The period of the same length that ends where this one begins."""
         length = self.end - self.start
         hours_until = self.hours_until and self.hours_until - timedelta(days=1)
         return replace(self, start=self.start - length, end=self.start, hours_until=hours_until)
 
     @property
-    def whole(self) -> "Asked":
+    def whole(self) -> "ReportQuery":
         """Of the same time everything."""
-        return replace(self, only=EVERYTHING)
+        return replace(self, only=NO_FILTER)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReportRow:
     key: str  # a day, a team's id, a name; "": not known, no team; of the total, too
     label: str  # for people
     users: int | None  # who were active, services not counted. None: suppressed
-    counts: Counts | None  # None: suppressed
+    counts: UsageCounters | None  # None: suppressed
     suppression: Suppression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    asked: Asked
-    rows: list[Row]
-    total: Row
+    asked: ReportQuery
+    rows: list[ReportRow]
+    total: ReportRow
     complete_until: datetime | None  # None: nothing was counted yet
     min_users: int  # groups of fewer are suppressed; 1: it is one's own
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    counts: Counts
+class _GroupCounters:
+    counts: UsageCounters
     users: frozenset[str]
 
 
-def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
+def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
     """Raises Forbidden, Invalid. Three to seven queries, of the days' roll-ups."""
-    is_own = is_of_oneself(actor, kind)
+    is_own = is_limited_to_own(actor, kind)
     check(asked)
-    with tenant(actor.tenant_id):
-        days = rolled(actor, asked, is_own=is_own)
+    with tenant_scope(actor.tenant_id):
+        days = rollups_for(actor, asked, is_own=is_own)
         groups, every = _groups_and_total(actor, days, asked)
         labels = _labels(actor, asked.group_by)
-        min_users = 1 if is_own else min_group_users(actor)
+        min_users = 1 if is_own else min_group_size(actor)
         if asked.only.is_everything:
-            whole = hidden_total(kind, every.users, min_users)
+            whole = suppress_total(kind, every.users, min_users)
             hidden = _hidden(groups, every, asked.group_by, min_users)
         else:
             whole, hidden = _hidden_of_part(actor, asked, min_users)
@@ -139,7 +139,7 @@ def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
     )
 
 
-def is_of_oneself(actor: Actor, kind: Kind) -> bool:
+def is_limited_to_own(actor: Actor, kind: ReportKind) -> bool:
     """Else of all. Raises Forbidden."""
     if actor.may(PERMISSIONS[kind][0]):
         return False
@@ -147,29 +147,31 @@ def is_of_oneself(actor: Actor, kind: Kind) -> bool:
     return True
 
 
-def min_group_users(actor: Actor) -> int:
+def min_group_size(actor: Actor) -> int:
     return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
 
 
-def check(asked: Asked) -> None:
+def check(asked: ReportQuery) -> None:
     """Raises Invalid."""
     if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
-        raise Invalid(
+        raise InvalidValue(
             "end", "A report covers 1 to {most} days; `end` is not part of it.", most=MAX_DAYS
         )
 
 
-def rolled(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+def rollups_for(
+    actor: Actor, asked: ReportQuery, *, is_own: bool
+) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """The roll-ups of what is asked about, as rows of one column set."""
-    of_all = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
-    rows = of_all.filter(part_of(actor, asked.only))
+    of_all = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
+    rows = of_all.filter(apply_filter(actor, asked.only))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
 
 
-def rolled_of_all(
-    actor: Actor, *, begins_at: datetime, asked: Asked
+def rollups_for_everybody(
+    actor: Actor, *, begins_at: datetime, asked: ReportQuery
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """In the part that is asked about and beside it, until its end."""
     rows: QuerySet[UsageDay] | QuerySet[UsageHour]
@@ -180,8 +182,8 @@ def rolled_of_all(
 
 
 def _groups_and_total(
-    actor: Actor, days: QuerySet[Any], asked: Asked
-) -> tuple[dict[str, _Group], _Group]:
+    actor: Actor, days: QuerySet[Any], asked: ReportQuery
+) -> tuple[dict[str, _GroupCounters], _GroupCounters]:
     if asked.group_by is None:
         return {}, _whole(days)
     if asked.group_by is GroupBy.TEAM:
@@ -191,44 +193,50 @@ def _groups_and_total(
     return groups, _sum(groups)
 
 
-def _sum(groups: Mapping[str, _Group]) -> _Group:
+def _sum(groups: Mapping[str, _GroupCounters]) -> _GroupCounters:
     users = frozenset[str]().union(*(group.users for group in groups.values()))
-    return _Group(total(group.counts for group in groups.values()), users)
+    return _GroupCounters(total(group.counts for group in groups.values()), users)
 
 
-def _whole(days: QuerySet[Any]) -> _Group:
+def _whole(days: QuerySet[Any]) -> _GroupCounters:
     who = days.values_list("user_id", flat=True).distinct()
-    return _Group(_counts(days.aggregate(**_SUMS)), people(map(str, who)))
+    return _GroupCounters(_counts(days.aggregate(**_SUMS)), people(map(str, who)))
 
 
-def _groups(days: QuerySet[Any], asked: Asked) -> dict[str, _Group]:
+def _groups(days: QuerySet[Any], asked: ReportQuery) -> dict[str, _GroupCounters]:
     group_by = asked.group_by
     assert group_by is not None
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
     if group_by is GroupBy.DAY:
         return {
-            time_key(asked, sums[column]): _Group(_counts(sums), people(sums["who"].split()))
+            time_key(asked, sums[column]): _GroupCounters(
+                _counts(sums), people(sums["who"].split())
+            )
             for sums in days.values(column).annotate(**_SUMS, who=_WHO)
         }
     users: defaultdict[str, list[str]] = defaultdict(list)
     for key, user_id in days.values_list(column, "user_id").distinct():
         users[key].append(str(user_id))
     return {
-        sums[column]: _Group(_counts(sums), people(users[sums[column]]))
+        sums[column]: _GroupCounters(_counts(sums), people(users[sums[column]]))
         for sums in days.values(column).annotate(**_SUMS)
     }
 
 
-def _by_user(days: QuerySet[Any]) -> dict[UUID, Counts]:
+def _by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
     return {sums["user_id"]: _counts(sums) for sums in days.values("user_id").annotate(**_SUMS)}
 
 
-def _of_users(of_user: Mapping[UUID, Counts], users: Iterable[UUID]) -> _Group:
+def _of_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
     chosen = list(users)
-    return _Group(total([Counts(), *(of_user[user] for user in chosen)]), people(map(str, chosen)))
+    return _GroupCounters(
+        total([UsageCounters(), *(of_user[user] for user in chosen)]), people(map(str, chosen))
+    )
 
 
-def _teams(actor: Actor, of_user: Mapping[UUID, Counts], only: Only) -> dict[str, _Group]:
+def _teams(
+    actor: Actor, of_user: Mapping[UUID, UsageCounters], only: ReportFilter
+) -> dict[str, _GroupCounters]:
     """Of a team, itself only: who of it is in another one, too, would be a part of its own."""
     if only.team_id is not None:
         return {str(only.team_id): _of_users(of_user, of_user)} if of_user else {}
@@ -251,29 +259,32 @@ def _labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
 
 
 def _hidden(
-    groups: Mapping[str, _Group], every: _Group, group_by: GroupBy | None, min_users: int
+    groups: Mapping[str, _GroupCounters],
+    every: _GroupCounters,
+    group_by: GroupBy | None,
+    min_users: int,
 ) -> dict[str, Suppression]:
     users_of = {key: groups[key].users for key in sorted(groups)}
     overlap = every.users if group_by is GroupBy.TEAM else None
-    return suppressed(users_of, min_users=min_users, everybody=overlap)
+    return find_suppressed_groups(users_of, min_users=min_users, everybody=overlap)
 
 
-def hidden_total(kind: Kind, users: frozenset[str], min_users: int) -> Suppression | None:
+def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> Suppression | None:
     """Of all. Usage is the tenant's bill: it sees the whole of it, however few its people are."""
-    is_hidden = kind is Kind.QUALITY and 0 < len(users) < min_users
+    is_hidden = kind is ReportKind.QUALITY and 0 < len(users) < min_users
     return Suppression.SMALL if is_hidden else None
 
 
 def _hidden_of_part(
-    actor: Actor, asked: Asked, min_users: int
+    actor: Actor, asked: ReportQuery, min_users: int
 ) -> tuple[Suppression | None, dict[str, Suppression]]:
     """The part as a whole, and its groups. One query, two where teams are asked about; none for
     one's own."""
     if min_users == 1:
         return None, {}
     group_by = asked.group_by
-    part = narrowed(actor, asked.only, min_users=min_users, by_team=group_by is GroupBy.TEAM)
-    rows = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    part = filter_usage(actor, asked.only, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    rows = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
     if group_by is GroupBy.DAY:
         times = {time_key(asked, at): parts for at, parts in part.who_at(rows).items()}
         return part.why_hidden(part.together(times.values())), part.hidden_times(times)
@@ -284,23 +295,23 @@ def _hidden_of_part(
 
 
 def _row(
-    key: str, group: _Group, labels: Mapping[str, str], suppression: Suppression | None
-) -> Row:
+    key: str, group: _GroupCounters, labels: Mapping[str, str], suppression: Suppression | None
+) -> ReportRow:
     label = labels.get(key, key)
     if suppression is not None:
-        return Row(key, label, users=None, counts=None, suppression=suppression)
-    return Row(key, label, users=len(group.users), counts=group.counts)
+        return ReportRow(key, label, users=None, counts=None, suppression=suppression)
+    return ReportRow(key, label, users=len(group.users), counts=group.counts)
 
 
-def _counts(sums: Mapping[str, Any]) -> Counts:
-    return Counts(**{name: int(sums[f"sum_{name}"]) for name in NAMES})
+def _counts(sums: Mapping[str, Any]) -> UsageCounters:
+    return UsageCounters(**{name: int(sums[f"sum_{name}"]) for name in COUNTER_NAMES})
 
 
 def people(who: Iterable[str]) -> frozenset[str]:
     return frozenset(who) - {str(SERVICES)}
 
 
-def time_key(asked: Asked, starts_at: datetime) -> str:
+def time_key(asked: ReportQuery, starts_at: datetime) -> str:
     at = starts_at.astimezone(UTC)
     return at.date().isoformat() if asked.hours_until is None else at.isoformat()
 
@@ -308,4 +319,4 @@ def time_key(asked: Asked, starts_at: datetime) -> str:
 # By day, where every user comes again and again: one text instead of thousands of rows, each of
 # which would be parsed. Of few groups sorting the texts would take longer than parsing rows.
 _WHO: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
-_SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in NAMES}
+_SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}

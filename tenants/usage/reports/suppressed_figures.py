@@ -5,27 +5,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import Breakdown, Group, too_small
-from tenants.usage.reports.filtered_suppression import Narrowed, narrowed
+from tenants.usage.reports.breakdown import Breakdown, GroupCounters, find_small_groups
+from tenants.usage.reports.filtered_suppression import FilteredUsage, filter_usage
 from tenants.usage.reports.filters import COLUMNS
 from tenants.usage.reports.latency import measured_since
 from tenants.usage.reports.queries import (
-    Asked,
     GroupBy,
-    Kind,
-    hidden_total,
-    rolled_of_all,
+    ReportKind,
+    ReportQuery,
+    rollups_for_everybody,
+    suppress_total,
     time_key,
 )
 from tenants.usage.reports.suppression import Suppression
-from tenants.usage.reports.suppression_cells import Parts
+from tenants.usage.reports.suppression_cells import SuppressionTable
 
 HiddenGroups = Mapping[GroupBy, Mapping[str, Suppression]]
-_Times = Mapping[datetime, Parts]
+_Times = Mapping[datetime, SuppressionTable]
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class SuppressedFigures:
     """Why; None: it may be told, here and below."""
 
     whole: Suppression | None
@@ -33,7 +33,7 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenOverview:
+class SuppressedOverview:
     usage: Suppression | None
     usage_before: Suppression | None  # of the period before, as long
     quality: Suppression | None
@@ -46,36 +46,36 @@ class HiddenOverview:
     team_names: Mapping[str, str] | None = None  # by id; None: nor was that
 
 
-def hidden_in(
-    actor: Actor, kind: Kind, asked: Asked, found: Breakdown, *, min_users: int
-) -> Hidden:
+def find_suppressed(
+    actor: Actor, kind: ReportKind, asked: ReportQuery, found: Breakdown, *, min_users: int
+) -> SuppressedFigures:
     """Inside the tenant's scope. At most three queries; none where all, or one's own, is asked
     about."""
     if asked.only.is_everything or min_users == 1:
-        return Hidden(
-            hidden_total(kind, found.every.users, min_users), _too_small(found, min_users)
+        return SuppressedFigures(
+            suppress_total(kind, found.every.users, min_users), _too_small(found, min_users)
         )
-    part = narrowed(actor, asked.only, min_users=min_users)
-    rows = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    part = filter_usage(actor, asked.only, min_users=min_users)
+    rows = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
     parts = part.who(rows, *COLUMNS)
     times = part.who_at(rows) if GroupBy.DAY in found.by else {}
     whole = part.why_hidden(parts)
     if whole is not None:
-        return Hidden(whole, _all_of(found, whole))
-    return Hidden(None, _groups(part, asked, found, parts, times))
+        return SuppressedFigures(whole, _all_of(found, whole))
+    return SuppressedFigures(None, _groups(part, asked, found, parts, times))
 
 
 def hidden_in_overview(
-    actor: Actor, asked: Asked, found: Breakdown, before: Group, *, min_users: int
-) -> HiddenOverview:
+    actor: Actor, asked: ReportQuery, found: Breakdown, before: GroupCounters, *, min_users: int
+) -> SuppressedOverview:
     """The same."""
     if not asked.only.is_everything and min_users > 1:
         return _hidden_in_overview_of_part(actor, asked, found, min_users)
-    return HiddenOverview(
+    return SuppressedOverview(
         usage=None,
         usage_before=None,
-        quality=hidden_total(Kind.QUALITY, found.every.users, min_users),
-        quality_before=hidden_total(Kind.QUALITY, before.users, min_users),
+        quality=suppress_total(ReportKind.QUALITY, found.every.users, min_users),
+        quality_before=suppress_total(ReportKind.QUALITY, before.users, min_users),
         speeds=None,
         speeds_before=None,
         groups=_too_small(found, min_users),
@@ -83,18 +83,18 @@ def hidden_in_overview(
 
 
 def _hidden_in_overview_of_part(
-    actor: Actor, asked: Asked, found: Breakdown, min_users: int
-) -> HiddenOverview:
-    part = narrowed(actor, asked.only, min_users=min_users)
-    times = part.who_at(rolled_of_all(actor, begins_at=asked.before.begins_at, asked=asked))
-    parts = part.who(rolled_of_all(actor, begins_at=asked.begins_at, asked=asked), *COLUMNS)
+    actor: Actor, asked: ReportQuery, found: Breakdown, min_users: int
+) -> SuppressedOverview:
+    part = filter_usage(actor, asked.only, min_users=min_users)
+    times = part.who_at(rollups_for_everybody(actor, begins_at=asked.before.begins_at, asked=asked))
+    parts = part.who(rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked), *COLUMNS)
     since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
 
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
         return part.why_hidden(part.together(_between(times, begins_at, ends_at).values()))
 
     whole, before = part.why_hidden(parts), within(asked.before.begins_at, asked.begins_at)
-    return HiddenOverview(
+    return SuppressedOverview(
         usage=whole,
         usage_before=before,
         quality=whole,
@@ -110,7 +110,7 @@ def _hidden_in_overview_of_part(
 
 
 def _too_small(found: Breakdown, min_users: int) -> HiddenGroups:
-    return {by: too_small(groups, min_users) for by, groups in found.by.items()}
+    return {by: find_small_groups(groups, min_users) for by, groups in found.by.items()}
 
 
 def _all_of(found: Breakdown, whole: Suppression) -> HiddenGroups:
@@ -118,7 +118,11 @@ def _all_of(found: Breakdown, whole: Suppression) -> HiddenGroups:
 
 
 def _groups(
-    part: Narrowed, asked: Asked, found: Breakdown, parts: Parts, times: _Times
+    part: FilteredUsage,
+    asked: ReportQuery,
+    found: Breakdown,
+    parts: SuppressionTable,
+    times: _Times,
 ) -> HiddenGroups:
     now = {
         time_key(asked, at): then

@@ -32,7 +32,7 @@ class Suppression(StrEnum):
     COMPLEMENTARY = "so that a smaller group cannot be told by subtraction"
 
 
-def suppressed(
+def find_suppressed_groups(
     users_of: Mapping[_Key, _People],
     *,
     min_users: int,

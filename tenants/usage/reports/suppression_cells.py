@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tenants.usage.reports.suppression import Suppression, suppressed
+from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 
 People = frozenset[str]
 Cell = tuple[str, ...]  # a value for each dimension, in their order
@@ -31,7 +31,7 @@ TEAM: Final = "team"  # the one dimension whose values overlap
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class CellUsers:
     """Who has used what; services have no people."""
 
     columns: Dimensions
@@ -60,8 +60,8 @@ class Used:
         return {cell: People(people) for cell, people in found.items()}
 
 
-class Parts:
-    def __init__(self, used: Used, min_users: int) -> None:
+class SuppressionTable:
+    def __init__(self, used: CellUsers, min_users: int) -> None:
         self.used = used
         self._min_users = min_users
         self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
@@ -81,7 +81,7 @@ class Parts:
             for place in range(len(dimensions)):
                 for line, everybody in self._lines(dimensions, place, people_of):
                     known = {cell: found[cell] for cell in line if cell in found}
-                    found |= suppressed(
+                    found |= find_suppressed_groups(
                         line, min_users=self._min_users, everybody=everybody, hidden=known
                     )
         return found
@@ -90,7 +90,7 @@ class Parts:
         self, dimensions: Dimensions, people_of: Mapping[Cell, People]
     ) -> dict[Cell, Suppression]:
         found = {}
-        divide = _Divisions(self.used, dimensions)
+        divide = _ComplementGroups(self.used, dimensions)
         for cell, people in people_of.items():
             if self._are_few(people):
                 found[cell] = Suppression.SMALL
@@ -119,10 +119,10 @@ class Parts:
                 yield line, totals.get(total)
 
 
-class _Divisions:
+class _ComplementGroups:
     """Into which groups the values of a part divide everybody: with and without each of them."""
 
-    def __init__(self, used: Used, dimensions: Dimensions) -> None:
+    def __init__(self, used: CellUsers, dimensions: Dimensions) -> None:
         self._members = used.members if TEAM in dimensions else None
         self._people_of = used.of(tuple(name for name in dimensions if name != TEAM))
         self._found: dict[Cell, list[People]] = {}

@@ -6,7 +6,7 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Quantity:
     """A number as people read it."""
 
     value: float
@@ -16,13 +16,13 @@ class Amount:
         return f"{self.value:,.{self.digits}f}"
 
 
-class Verdict(str):
+class Finding(str):
     __slots__ = ("values", "wording")
 
     wording: str  # English, with a field in braces for each of `values`
-    values: dict[str, Amount | str]
+    values: dict[str, Quantity | str]
 
-    def __new__(cls, wording: str, /, **values: Amount | str) -> Self:
+    def __new__(cls, wording: str, /, **values: Quantity | str) -> Self:
         made = super().__new__(cls, wording.format(**values))
         made.wording, made.values = wording, values
         return made

@@ -7,20 +7,22 @@ from typing import Final
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import Aggregate, Count, FloatField, Max, Q, Subquery, Sum
 
-from caret.contracts.usage import Finish, OutcomeEvent
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.usage import FinishReason, OutcomeEvent
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Outcome, Tenant, UsageRecord
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.queries import visible_to
 
 MINUTE: Final = timedelta(minutes=1)
-_FINISHED: Final = Q(finish__in=[Finish.STOP, Finish.LENGTH], first_token_ms__isnull=False)
+_FINISHED: Final = Q(
+    finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
+)
 _TAKEN: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 
 
 @dataclass(frozen=True, slots=True)
-class Minute:
+class LastMinute:
     until: datetime
     requests: int
     # Of those completed, in milliseconds. None: there were none.
@@ -33,7 +35,7 @@ class Minute:
     accepted: int | None
 
 
-class _Percentiles(Aggregate):
+class _LastMinutePercentiles(Aggregate):
     function = "percentile_cont"
     template = "%(function)s(array[0.5, 0.99]) WITHIN GROUP (ORDER BY %(expressions)s)"
     output_field = ArrayField(FloatField())
@@ -43,13 +45,13 @@ def sees_accepted(actor: Actor) -> bool:
     return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
 
 
-def last_minute(*, actor: Actor, now: datetime) -> Minute:
+def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
     """All of the tenant's, or one's own. Raises Forbidden. Two queries, of few rows each."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         records = visible_to(actor, UsageRecord.objects.filter(occurred_at__gt=now - MINUTE))
         found = records.aggregate(
             requests=Count("*"),
-            percentiles=_Percentiles("first_token_ms", filter=_FINISHED),
+            percentiles=_LastMinutePercentiles("first_token_ms", filter=_FINISHED),
             told=Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
             cached=Sum("cached_tokens", default=0),
         )
@@ -62,7 +64,7 @@ def last_minute(*, actor: Actor, now: datetime) -> Minute:
     is_own = not actor.may(Permission.READ_USAGE)
     is_told = is_own or not 0 < taken["users"] < taken["min_users"]
     p50_ms, p99_ms = found["percentiles"] or (None, None)
-    return Minute(
+    return LastMinute(
         until=now,
         requests=found["requests"],
         first_token_p50_ms=p50_ms,

@@ -12,10 +12,10 @@ from typing import Final
 
 from django.utils.translation import gettext_noop
 
-from caret.contracts.latency_targets import FIRST_TOKEN_MS, STAGE_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS, STAGE_BUDGETS_MS
 from caret.contracts.policy import Mode
-from caret.contracts.usage import CompletionRecord, Finish
-from tenants.usage.requests.finding import Amount, Verdict
+from caret.contracts.usage import CompletionRecord, FinishReason
+from tenants.usage.requests.finding import Finding, Quantity
 
 # Fewer tokens than that are prefilled in a few milliseconds, whatever their share.
 _MANY_UNCACHED_TOKENS: Final = 256
@@ -26,7 +26,7 @@ _MIN_STREAMED_TOKENS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class LatencyStage:
     name: str
     began_ms: float  # since the request was received
     took_ms: float
@@ -39,16 +39,16 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    stages: tuple[Stage, ...]  # those that were reached, in their order
+class LatencyExplanation:
+    stages: tuple[LatencyStage, ...]  # those that were reached, in their order
     target_ms: float  # for the first token of this mode
     is_slow: bool  # its first token came later, or had not come by then
-    verdicts: tuple[Verdict, ...]  # what weighs most first
+    verdicts: tuple[Finding, ...]  # what weighs most first
 
 
-def explain(record: CompletionRecord) -> Explanation:
+def explain(record: CompletionRecord) -> LatencyExplanation:
     stages = tuple(_stages(record))
-    target_ms = FIRST_TOKEN_MS[record.mode]
+    target_ms = FIRST_TOKEN_TARGETS_MS[record.mode]
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
     is_slow = waited_ms > target_ms
     by_name = {stage.name: stage for stage in stages}
@@ -58,7 +58,7 @@ def explain(record: CompletionRecord) -> Explanation:
         if name in by_name
         for verdict in rule(record, by_name[name])
     ]
-    return Explanation(
+    return LatencyExplanation(
         stages=stages,
         target_ms=target_ms,
         is_slow=is_slow,
@@ -66,18 +66,20 @@ def explain(record: CompletionRecord) -> Explanation:
     )
 
 
-def _stages(record: CompletionRecord) -> Iterator[Stage]:
+def _stages(record: CompletionRecord) -> Iterator[LatencyStage]:
     began_ms = 0.0
     for name, ended_ms in _marks(record):
         is_last = ended_ms is None
         until_ms = record.total_ms if ended_ms is None else ended_ms
         # Clocks of two readings may differ by their rounding.
         took_ms = max(0.0, until_ms - began_ms)
-        yield Stage(name, began_ms, took_ms, _budget_ms(record.mode, name), ended_here=is_last)
+        yield LatencyStage(
+            name, began_ms, took_ms, _budget_ms(record.mode, name), ended_here=is_last
+        )
         if is_last:
             return
         began_ms = until_ms
-    yield Stage("stream", began_ms, max(0.0, record.total_ms - began_ms), None)
+    yield LatencyStage("stream", began_ms, max(0.0, record.total_ms - began_ms), None)
 
 
 def _marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
@@ -94,124 +96,128 @@ def _marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
 def _budget_ms(mode: Mode, stage: str) -> float | None:
     """The engine's part grows with the mode's target; the gateway's own does not."""
     if stage == "authenticate":
-        return STAGE_MS["receive"] + STAGE_MS["authenticate"]
+        return STAGE_BUDGETS_MS["receive"] + STAGE_BUDGETS_MS["authenticate"]
     if stage == "generate":
-        return STAGE_MS[stage] * FIRST_TOKEN_MS[mode] / FIRST_TOKEN_MS[Mode.INLINE]
-    return STAGE_MS.get(stage)
+        return (
+            STAGE_BUDGETS_MS[stage]
+            * FIRST_TOKEN_TARGETS_MS[mode]
+            / FIRST_TOKEN_TARGETS_MS[Mode.INLINE]
+        )
+    return STAGE_BUDGETS_MS.get(stage)
 
 
-def _authenticate(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _authenticate(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
-        yield Verdict(
+        yield Finding(
             gettext_noop(
                 "gateway busy: {took} ms passed before the request was looked at, which is"
                 " arithmetic only; the gateway's loop was held up."
             ),
-            took=Amount(stage.took_ms, 1),
+            took=Quantity(stage.took_ms, 1),
         )
 
 
-def _admit(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _admit(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
-        yield Verdict(
+        yield Finding(
             gettext_noop("admission slow: {took} ms; Redis was asked for limits, and took long."),
-            took=Amount(stage.took_ms, 1),
+            took=Quantity(stage.took_ms, 1),
         )
 
 
-def _assemble(record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
-        yield Verdict(
+        yield Finding(
             gettext_noop(
                 "assembly slow: {took} ms for {tokens} tokens (other files: {files}, retrieved"
                 " snippets: {snippets})."
             ),
-            took=Amount(stage.took_ms, 1),
-            tokens=Amount(record.prompt_tokens),
-            files=Amount(record.num_files),
-            snippets=Amount(record.num_snippets),
+            took=Quantity(stage.took_ms, 1),
+            tokens=Quantity(record.prompt_tokens),
+            files=Quantity(record.num_files),
+            snippets=Quantity(record.num_snippets),
         )
 
 
-def _route(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _route(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
-        yield Verdict(gettext_noop("routing slow: {took} ms."), took=Amount(stage.took_ms, 1))
+        yield Finding(gettext_noop("routing slow: {took} ms."), took=Quantity(stage.took_ms, 1))
 
 
-def _generate(record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _generate(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if not stage.is_over:
         return
     reasons = [*_cold(record), *_queued(record)]
     yield from reasons or [_slow_engine(record, stage)]
 
 
-def _slow_engine(record: CompletionRecord, stage: Stage) -> Verdict:
+def _slow_engine(record: CompletionRecord, stage: LatencyStage) -> Finding:
     if record.cached_tokens is None:
-        return Verdict(
+        return Finding(
             gettext_noop(
                 "engine slow: {took} ms; it was stopped before it told how much of the prompt was"
                 " cached."
             ),
-            took=Amount(stage.took_ms),
+            took=Quantity(stage.took_ms),
         )
-    return Verdict(
+    return Finding(
         gettext_noop(
             "engine slow: {took} ms, though all but {uncached} tokens were cached; other requests"
             " of this gateway that were there: {others}."
         ),
-        took=Amount(stage.took_ms),
-        uncached=Amount(record.prompt_tokens - record.cached_tokens),
-        others=Amount(record.num_at_replica or 0),
+        took=Quantity(stage.took_ms),
+        uncached=Quantity(record.prompt_tokens - record.cached_tokens),
+        others=Quantity(record.num_at_replica or 0),
     )
 
 
-def _cold(record: CompletionRecord) -> Iterator[Verdict]:
+def _cold(record: CompletionRecord) -> Iterator[Finding]:
     if record.cached_tokens is None:
         return
     uncached = record.prompt_tokens - record.cached_tokens
     if uncached >= _MANY_UNCACHED_TOKENS:
-        yield Verdict(
+        yield Finding(
             gettext_noop("cold: {uncached} of {tokens} prompt tokens were prefilled."),
-            uncached=Amount(uncached),
-            tokens=Amount(record.prompt_tokens),
+            uncached=Quantity(uncached),
+            tokens=Quantity(record.prompt_tokens),
         )
 
 
-def _queued(record: CompletionRecord) -> Iterator[Verdict]:
+def _queued(record: CompletionRecord) -> Iterator[Finding]:
     if record.num_at_replica is not None and record.num_at_replica >= _MANY_AT_REPLICA:
-        yield Verdict(
+        yield Finding(
             gettext_noop("queued: {requests} requests were at the replica."),
-            requests=Amount(record.num_at_replica),
+            requests=Quantity(record.num_at_replica),
         )
 
 
-def _filter(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over and not stage.ended_here:
-        yield Verdict(
+        yield Finding(
             gettext_noop(
                 "held back: the filter took {took} ms of generation to decide on the first text,"
                 " such as white space or a line that was not whole."
             ),
-            took=Amount(stage.took_ms),
+            took=Quantity(stage.took_ms),
         )
 
 
-def _stream(record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+def _stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if record.generated_tokens < _MIN_STREAMED_TOKENS:
         return
     token_ms = stage.took_ms / (record.generated_tokens - 1)
     if token_ms > _SLOW_TOKEN_MS:
-        yield Verdict(
+        yield Finding(
             gettext_noop(
                 "slow client, or slow decoding: {tokens} tokens at {each} ms each; compare with"
                 " others at this replica."
             ),
-            tokens=Amount(record.generated_tokens),
-            each=Amount(token_ms),
+            tokens=Quantity(record.generated_tokens),
+            each=Quantity(token_ms),
         )
 
 
-Rule = Callable[[CompletionRecord, Stage], Iterator[Verdict]]
+Rule = Callable[[CompletionRecord, LatencyStage], Iterator[Finding]]
 # The engine first: it has most of the budget.
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("generate", _generate),
@@ -226,54 +232,54 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
 
 _ENDED_EARLY: Final = MappingProxyType(
     {
-        Finish.CANCELLED: gettext_noop(
+        FinishReason.CANCELLED: gettext_noop(
             "cancelled: the client took it back or left after {after} ms, in the stage {stage}."
         ),
-        Finish.SUPERSEDED: gettext_noop(
+        FinishReason.SUPERSEDED: gettext_noop(
             "superseded: a newer request of the same file came after {after} ms, in the stage"
             " {stage}."
         ),
-        Finish.ERROR: gettext_noop("error: {code} after {after} ms, in the stage {stage}."),
+        FinishReason.ERROR: gettext_noop("error: {code} after {after} ms, in the stage {stage}."),
     }
 )
 _REFUSED: Final = MappingProxyType(
     {
-        Finish.SHED: gettext_noop(
+        FinishReason.SHED: gettext_noop(
             "shed: the pool was asked for more than it could answer in time."
         ),
-        Finish.BUDGET: gettext_noop(
+        FinishReason.BUDGET: gettext_noop(
             "budget: a hard budget of the tenant, a team or the user is spent."
         ),
     }
 )
 
 
-def _ending(record: CompletionRecord, last: Stage) -> list[Verdict]:
+def _ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
     if wording := _ENDED_EARLY.get(record.finish):
-        after = Amount(record.total_ms, 1)
+        after = Quantity(record.total_ms, 1)
         code = record.error_code or ""
-        return [Verdict(wording, after=after, stage=last.name, code=code)]
+        return [Finding(wording, after=after, stage=last.name, code=code)]
     if wording := _REFUSED.get(record.finish):
-        return [Verdict(wording)]
+        return [Finding(wording)]
     return list(_cut(record.finish, record.cut_reason))
 
 
-def _cut(finish: Finish, reason: str | None) -> Iterator[Verdict]:
-    if finish is Finish.LENGTH and reason == "engine_lost":
-        yield Verdict(
+def _cut(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
+    if finish is FinishReason.LENGTH and reason == "engine_lost":
+        yield Finding(
             gettext_noop("cut off: the engine was lost on the way, and no other could go on.")
         )
-    elif finish is Finish.FILTERED and not reason:
-        yield Verdict(gettext_noop("withheld by the filter: nothing to show."))
-    elif finish is Finish.FILTERED and reason:
-        yield Verdict(gettext_noop("withheld by the filter: {reason}."), reason=reason)
+    elif finish is FinishReason.FILTERED and not reason:
+        yield Finding(gettext_noop("withheld by the filter: nothing to show."))
+    elif finish is FinishReason.FILTERED and reason:
+        yield Finding(gettext_noop("withheld by the filter: {reason}."), reason=reason)
     elif reason:
-        yield Verdict(gettext_noop("cut by the filter: {reason}."), reason=reason)
+        yield Finding(gettext_noop("cut by the filter: {reason}."), reason=reason)
 
 
-def _nothing(is_slow: bool) -> Verdict:
+def _nothing(is_slow: bool) -> Finding:
     if is_slow:
-        return Verdict(
+        return Finding(
             gettext_noop("Every stage kept its budget; together they are over the target.")
         )
-    return Verdict(gettext_noop("Nothing stands out: every stage kept its budget."))
+    return Finding(gettext_noop("Nothing stands out: every stage kept its budget."))

@@ -15,14 +15,14 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.pagination import MAX_PAGE, Page, Place, page_of, read_cursor
+from caret.contracts.usage import FinishReason
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.pagination import MAX_PAGE, Page, PagePosition, build_page, read_cursor
 from tenants.models import UsageRecord
-from tenants.security.audit.operations import Facts, record_read
+from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filters import EVERYTHING, Only, part_of
-from tenants.usage.reports.queries import min_group_users
+from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
+from tenants.usage.reports.queries import min_group_size
 from tenants.usage.requests.queries import visible_to
 
 # Of longer times the last days: what a filter rarely lets through is looked for in all of them.
@@ -30,7 +30,7 @@ MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
 
-class Ended(StrEnum):
+class EndingFilter(StrEnum):
     """Several ways of ending, as people ask for them."""
 
     COMPLETED = "completed"
@@ -42,34 +42,34 @@ class Ended(StrEnum):
 
 _FINISHES: Final = MappingProxyType(
     {
-        Ended.COMPLETED: (Finish.STOP, Finish.LENGTH),
-        Ended.TAKEN_BACK: (Finish.CANCELLED, Finish.SUPERSEDED),
-        Ended.WITHHELD: (Finish.FILTERED,),
-        Ended.NOT_SERVED: (Finish.SHED, Finish.BUDGET),
-        Ended.ERROR: (Finish.ERROR,),
+        EndingFilter.COMPLETED: (FinishReason.STOP, FinishReason.LENGTH),
+        EndingFilter.TAKEN_BACK: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
+        EndingFilter.WITHHELD: (FinishReason.FILTERED,),
+        EndingFilter.NOT_SERVED: (FinishReason.SHED, FinishReason.BUDGET),
+        EndingFilter.ERROR: (FinishReason.ERROR,),
     }
 )
 
 
-class Order(StrEnum):
+class RequestSort(StrEnum):
     NEWEST = "newest"
     SLOW = "slow"  # by first token, the latest first
     BUSY = "busy"  # by how many were at the replica already
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestFilter:
     begins_at: datetime
     ends_at: datetime
-    only: Only = EVERYTHING
+    only: ReportFilter = NO_FILTER
     mode: Mode | None = None
-    ended: Ended | None = None
-    order: Order = Order.NEWEST
+    ended: EndingFilter | None = None
+    order: RequestSort = RequestSort.NEWEST
 
     @property
     def since(self) -> datetime:
         """Where the list begins, later than what was asked about where that is long."""
-        longest = MAX_LISTED if self.order is Order.NEWEST else MAX_SORTED
+        longest = MAX_LISTED if self.order is RequestSort.NEWEST else MAX_SORTED
         return max(self.begins_at, self.ends_at - longest)
 
     @property
@@ -80,7 +80,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLine:
+class RequestRow:
     request_id: UUID
     occurred_at: datetime
     mode: Mode
@@ -88,7 +88,7 @@ class RequestLine:
     editor: str
     model: str
     variant: str
-    finish: Finish
+    finish: FinishReason
     error_code: str
     prompt_tokens: int
     cached_tokens: int | None  # None: the engine did not tell
@@ -99,20 +99,20 @@ class RequestLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    page: Page[RequestLine]
+class RequestPage:
+    page: Page[RequestRow]
     is_of_few: bool  # the filters' doing, and recorded
 
 
 def page_of_requests(
-    *, actor: Actor, wanted: Wanted, limit: int, cursor: str | None, now: datetime
-) -> Listed:
+    *, actor: Actor, wanted: RequestFilter, limit: int, cursor: str | None, now: datetime
+) -> RequestPage:
     """Newest first, page by page; in another order the first page is all there is. Raises
     Forbidden, Invalid. One query; with filters two, and the audit entry of a page of a few people's
     requests."""
     assert 1 <= limit <= MAX_PAGE
     after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = list(_sorted(_found(actor, wanted), wanted.order, after)[: limit + 1])
         is_of_few = bool(wanted.filters) and _are_few(actor, rows[:limit])
         if is_of_few:
@@ -123,30 +123,32 @@ def page_of_requests(
                 now=now,
                 asked=_limits(wanted),
             )
-    return Listed(_page(rows, wanted.order, limit), is_of_few)
+    return RequestPage(_page(rows, wanted.order, limit), is_of_few)
 
 
 def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
     """Fewer people than the tenant's minimum, who are not oneself alone."""
     people = {str(row.user_id) for row in rows if row.user_id is not None}
-    return bool(people - {actor.user_id}) and len(people) < min_group_users(actor)
+    return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
 
 
-def _limits(wanted: Wanted) -> Facts:
+def _limits(wanted: RequestFilter) -> ChangeFields:
     times = {"since": wanted.since.isoformat(), "until": wanted.ends_at.isoformat()}
     return {**wanted.filters, **times}
 
 
-def _page(rows: Iterable[UsageRecord], order: Order, limit: int) -> Page[RequestLine]:
+def _page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[RequestRow]:
     lines = [_line(row) for row in rows]
-    if order is not Order.NEWEST:
+    if order is not RequestSort.NEWEST:
         return Page(lines[:limit], None)
-    return page_of(lines, limit=limit, place=lambda line: Place(line.occurred_at, line.request_id))
+    return build_page(
+        lines, limit=limit, place=lambda line: PagePosition(line.occurred_at, line.request_id)
+    )
 
 
-def _found(actor: Actor, wanted: Wanted) -> QuerySet[UsageRecord]:
+def _found(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
     found = UsageRecord.objects.filter(
-        part_of(actor, wanted.only, is_raw=True),
+        apply_filter(actor, wanted.only, is_raw=True),
         occurred_at__gte=wanted.since,
         occurred_at__lt=wanted.ends_at,
     )
@@ -158,11 +160,11 @@ def _found(actor: Actor, wanted: Wanted) -> QuerySet[UsageRecord]:
 
 
 def _sorted(
-    found: QuerySet[UsageRecord], order: Order, after: Place | None
+    found: QuerySet[UsageRecord], order: RequestSort, after: PagePosition | None
 ) -> QuerySet[UsageRecord]:
-    if order is Order.SLOW:
+    if order is RequestSort.SLOW:
         return found.filter(first_token_ms__isnull=False).order_by("-first_token_ms", "request_id")
-    if order is Order.BUSY:
+    if order is RequestSort.BUSY:
         return found.order_by(F("num_at_replica").desc(nulls_last=True), "request_id")
     if after is not None:
         earlier = Q(occurred_at__lt=after.at)
@@ -170,8 +172,8 @@ def _sorted(
     return found.order_by("-occurred_at", "-request_id")
 
 
-def _line(row: UsageRecord) -> RequestLine:
-    return RequestLine(
+def _line(row: UsageRecord) -> RequestRow:
+    return RequestRow(
         request_id=row.request_id,
         occurred_at=row.occurred_at,
         mode=Mode(row.mode),
@@ -179,7 +181,7 @@ def _line(row: UsageRecord) -> RequestLine:
         editor=row.editor or "",
         model=row.model or "",
         variant=row.variant or "",
-        finish=Finish(row.finish),
+        finish=FinishReason(row.finish),
         error_code=row.error_code,
         prompt_tokens=row.prompt_tokens,
         cached_tokens=row.cached_tokens,

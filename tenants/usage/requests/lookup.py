@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from caret.contracts.policy import Mode, Tier, Trigger
-from caret.contracts.usage import CompletionRecord, Finish
+from caret.contracts.usage import CompletionRecord, FinishReason
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.identity.members.queries import list_tenants
 from tenants.models import UsageRecord
 from tenants.security.audit.operations import record_read
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 from tenants.usage.requests.queries import visible_to
 
 # An id carries the moment it was made, within a moment of the request's own.
@@ -31,7 +31,7 @@ def find_request(
         first, last = made_at - _AROUND, made_at + _AROUND
     except OverflowError:  # no version 7
         raise _not_found() from None
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = (
             visible_to(actor, UsageRecord.objects.all())
             .filter(
@@ -55,7 +55,7 @@ def find_request(
     return _record(row)
 
 
-def find_request_of_anybody(
+def find_request_as_operator(
     *, request_id: uuid.UUID, now: datetime, slug: str | None = None, reason: str = ""
 ) -> tuple[str, CompletionRecord]:
     """For the operator: the tenant's slug and the record. Asks each tenant in a scope of its own,
@@ -64,7 +64,7 @@ def find_request_of_anybody(
         if slug is not None and each != slug:
             continue
         try:
-            actor = platform_actor(tenant_id)
+            actor = system_actor(tenant_id)
             return each, find_request(actor=actor, request_id=request_id, now=now, reason=reason)
         except NotFound:
             continue
@@ -89,7 +89,7 @@ def _record(row: UsageRecord) -> CompletionRecord:
         tier=Tier(row.tier),
         pool=row.pool,
         replica=row.replica,
-        finish=Finish(row.finish),
+        finish=FinishReason(row.finish),
         error_code=row.error_code,
         prompt_tokens=row.prompt_tokens,
         cached_tokens=row.cached_tokens,

@@ -7,8 +7,8 @@ from typing import Any, Final
 from django.db.models import Aggregate, Count, FloatField, Q, QuerySet, Sum
 from django.db.models.functions import TruncDay, TruncHour
 
-from caret.contracts.usage import Finish, OutcomeEvent
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.usage import FinishReason, OutcomeEvent
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
@@ -16,7 +16,7 @@ from tenants.security.authorization.actor import Actor
 RECENT: Final = timedelta(hours=24)
 MAX_DAYS: Final = 90
 
-_FINISHED = Q(finish__in=[Finish.STOP, Finish.LENGTH])
+_FINISHED = Q(finish__in=[FinishReason.STOP, FinishReason.LENGTH])
 
 
 class _Percentile(Aggregate):
@@ -44,7 +44,7 @@ class RecentUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageDay:
+class UsageDayView:
     """A day in UTC."""
 
     day: date
@@ -60,7 +60,7 @@ class UsageDay:
 def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
     """Raises Forbidden. Three queries over the primary key."""
     first_hour = now.replace(minute=0, second=0, microsecond=0) - RECENT + timedelta(hours=1)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         records = visible_to(actor, UsageRecord.objects.all())
         recent = records.filter(occurred_at__gt=now - RECENT)
         totals = recent.aggregate(
@@ -82,7 +82,7 @@ def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
     return RecentUsage(**totals, accepted=accepted, hourly_requests=hourly)
 
 
-def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay]:
+def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDayView]:
     """The last `num_days` days with today, oldest first, those without usage too.
 
     Raises Forbidden. `num_days` is at most MAX_DAYS. One query.
@@ -90,7 +90,7 @@ def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay
     assert 1 <= num_days <= MAX_DAYS
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=num_days - 1)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         rows = (
             visible_to(actor, UsageRecord.objects.filter(occurred_at__gte=first))
             .annotate(day=TruncDay("occurred_at"))
@@ -99,13 +99,13 @@ def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay
         )
         found = {row.pop("day").date(): row for row in rows}
     days = [(first + timedelta(days=number)).date() for number in range(num_days)]
-    return [UsageDay(day=day, **found.get(day, _NOTHING)) for day in days]
+    return [UsageDayView(day=day, **found.get(day, _NOTHING)) for day in days]
 
 
 _COUNTS: Final[dict[str, Any]] = {
     "requests": Count("*"),
     "completed": Count("request_id", filter=_FINISHED),
-    "errors": Count("request_id", filter=Q(finish=Finish.ERROR)),
+    "errors": Count("request_id", filter=Q(finish=FinishReason.ERROR)),
     "told_prompt_tokens": Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
     **{
         name: Sum(name, default=0)

@@ -6,14 +6,14 @@ from typing import Final
 
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.clock import from_unix_ms
-from tenants.usage.requests.latency_explanation import Explanation, Stage
+from tenants.usage.requests.latency_explanation import LatencyExplanation, LatencyStage
 
 WIDTH: Final = 80
 _BAR_WIDTH: Final = 36
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
-def lines(record: CompletionRecord, explanation: Explanation, *, slug: str) -> Iterator[str]:
+def lines(record: CompletionRecord, explanation: LatencyExplanation, *, slug: str) -> Iterator[str]:
     yield f"Request {record.request_id}"
     yield from wrap(f"  {_what(record, slug)}", WIDTH, subsequent_indent="  ")
     yield from wrap(f"  {_numbers(record)}", WIDTH, subsequent_indent="  ")
@@ -46,7 +46,7 @@ def _numbers(record: CompletionRecord) -> str:
     )
 
 
-def _line(stage: Stage, total_ms: float) -> str:
+def _line(stage: LatencyStage, total_ms: float) -> str:
     name = "receive+auth." if stage.name == "authenticate" else stage.name
     budget = "" if stage.budget_ms is None else f"of {stage.budget_ms:g}"
     sign = "!" if stage.is_over else " "
@@ -64,7 +64,7 @@ def _bar(began_ms: float, took_ms: float, total_ms: float) -> str:
     return " " * begin + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def _first(record: CompletionRecord, explanation: Explanation) -> str:
+def _first(record: CompletionRecord, explanation: LatencyExplanation) -> str:
     target = f"target {explanation.target_ms:g} ms"
     if record.first_token_ms is None:
         return f"No text was sent in {record.total_ms:,.1f} ms ({target})."

@@ -9,7 +9,7 @@ from django.db import connection
 
 from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId
-from tenants.models import Outcome, RollupMark, Typed, UsageRecord
+from tenants.models import DirtyHour, Outcome, TypingReport, UsageRecord
 
 HOUR: Final = timedelta(hours=1)
 # An id carries the moment it was made, within a moment of the request's own.
@@ -17,7 +17,7 @@ AROUND: Final = timedelta(seconds=60)
 _VERSION_WITH_TIME: Final = 7
 
 
-def lock_counting(tenant_id: TenantId) -> None:
+def lock_rollups(tenant_id: TenantId) -> None:
     """Until the transaction ends nobody counts the tenant's hours, nor takes away or renames what
     is counted."""
     with connection.cursor() as cursor:
@@ -30,7 +30,7 @@ def hour_of(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
-def hours_of(rows: Iterable[UsageRecord | Outcome | Typed]) -> set[datetime]:
+def dirty_hours_for(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> set[datetime]:
     """An outcome's hours are those in which its completion may have been."""
     hours: set[datetime] = set()
     for row in rows:
@@ -41,11 +41,11 @@ def hours_of(rows: Iterable[UsageRecord | Outcome | Typed]) -> set[datetime]:
     return hours
 
 
-def mark(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
+def mark_dirty(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
     """Inside the tenant's scope and the transaction that changes the records of `hours`."""
     # In order, though marks never collide: rows of one statement are easier to find together.
-    marks = [RollupMark(tenant_id=tenant_id, hour=hour) for hour in sorted(hours)]
-    RollupMark.objects.bulk_create(marks)
+    marks = [DirtyHour(tenant_id=tenant_id, hour=hour) for hour in sorted(hours)]
+    DirtyHour.objects.bulk_create(marks)
 
 
 def _hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:

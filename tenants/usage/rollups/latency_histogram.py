@@ -16,12 +16,12 @@ MIN_MS: Final = 0.01
 _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 
-def size_sql(column: str) -> str:
+def bucket_sql(column: str) -> str:
     """Of a time in ms, as an expression: our own names only."""
     return f"ceil(ln(greatest({column}, {MIN_MS})) / {log(_BASE)!r})::int"
 
 
-def add_up(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) -> dict[int, int]:
+def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) -> dict[int, int]:
     """Of sizes and their counts, one of all."""
     found: dict[int, int] = {}
     for sizes, counts in histograms:

@@ -22,22 +22,22 @@ from django.db.models.functions import Greatest
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.time_bounds import require_moment
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.time_bounds import validate_datetime
 from tenants.identity.members.queries import list_tenants
 from tenants.models import (
+    DirtyHour,
+    LatencyDay,
+    LatencyHour,
     PurgeRun,
-    RollupMark,
     RollupState,
-    SpeedDay,
-    SpeedHour,
     UsageDay,
     UsageHour,
 )
 from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DataClass
 from tenants.usage.rollups import sql
-from tenants.usage.rollups.dirty_hours import AROUND, HOUR, hour_of, lock_counting, mark
+from tenants.usage.rollups.dirty_hours import AROUND, HOUR, hour_of, lock_rollups, mark_dirty
 
 DAY: Final = timedelta(days=1)
 # A request's record is written when it has ended (30 s at most) and is on its way for a moment.
@@ -73,17 +73,17 @@ def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
     return len(days)
 
 
-def mark_again(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
+def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
     """Has a period counted anew by the next run; hours without records keep what they have.
     Raises Invalid."""
-    require_moment("start", start)
-    require_moment("end", end)
+    validate_datetime("start", start)
+    validate_datetime("end", end)
     first, hours = hour_of(start), []
     while first < end:
         hours.append(first)
         first += HOUR
-    with tenant(tenant_id):
-        mark(tenant_id, hours)
+    with tenant_scope(tenant_id):
+        mark_dirty(tenant_id, hours)
 
 
 def complete_until(tenant_id: TenantId) -> datetime | None:
@@ -93,9 +93,9 @@ def complete_until(tenant_id: TenantId) -> datetime | None:
 
 
 def _marked(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         hours = list(
-            RollupMark.objects.filter(tenant_id=tenant_id).values_list("hour", flat=True).distinct()
+            DirtyHour.objects.filter(tenant_id=tenant_id).values_list("hour", flat=True).distinct()
         )
     by_day: defaultdict[datetime, list[datetime]] = defaultdict(list)
     for hour in hours:
@@ -104,17 +104,17 @@ def _marked(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
 
 
 def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) -> None:
-    with tenant(tenant_id), connection.cursor() as cursor:
-        lock_counting(tenant_id)
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
+        lock_rollups(tenant_id)
         purged_until = _purged_until(tenant_id)
         for hour in hours:
-            RollupMark.objects.filter(tenant_id=tenant_id, hour=hour).delete()
+            DirtyHour.objects.filter(tenant_id=tenant_id, hour=hour).delete()
             if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
                 _count_hour(cursor, tenant_id, hour)
         of_day: dict[str, Any] = {"tenant": tenant_id, "start": day, "end": day + DAY}
         UsageDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
         cursor.execute(sql.COUNT_DAY, of_day)
-        SpeedDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
+        LatencyDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
         cursor.execute(sql.COUNT_SPEED_DAY, of_day)
 
 
@@ -145,13 +145,13 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
     UsageHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
     cursor.execute(sql.COUNT_COMPLETIONS, parameters)
     cursor.execute(sql.COUNT_TYPED, parameters)
-    SpeedHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
+    LatencyHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
     cursor.execute(sql.COUNT_SPEED, parameters)
 
 
 def _set_complete(tenant_id: TenantId, until: datetime) -> None:
     """Never back: a clock that jumps makes nothing incomplete that was complete."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         states = RollupState.objects.filter(tenant_id=tenant_id)
         if not states.update(complete_until=Greatest("complete_until", until)):
             RollupState.objects.bulk_create(

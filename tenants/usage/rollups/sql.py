@@ -9,9 +9,9 @@ to the hour of their completion, whenever they were told.
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
-from tenants.usage.reports.counters import LOOKED_AT, NAMES, RETAINED
+from tenants.usage.reports.counters import COUNTER_NAMES, LOOKED_AT, RETAINED
 from tenants.usage.reports.metric_definitions import MAX_EDIT_SHARE, MIN_SEEN_MS
-from tenants.usage.rollups.latency_histogram import size_sql
+from tenants.usage.rollups.latency_histogram import bucket_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
@@ -101,17 +101,17 @@ WITH told AS (
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 )
-{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *NAMES)))}
+{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
 SELECT %(tenant)s, %(start)s, {", ".join(f"u.{key}" for key in KEYS)},
-    {", ".join(_OF_COMPLETIONS.get(name, "0") for name in NAMES)}
+    {", ".join(_OF_COMPLETIONS.get(name, "0") for name in COUNTER_NAMES)}
 FROM completion u LEFT JOIN told t ON t.request_id = u.request_id
 GROUP BY {", ".join(f"u.{key}" for key in KEYS)}
 """  # noqa: S608
 
 COUNT_TYPED: Final = f"""
-{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *NAMES)))}
+{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
 SELECT %(tenant)s, %(start)s, coalesce(user_id, %(services)s), editor, language, '', '',
-    {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in NAMES)}
+    {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in COUNTER_NAMES)}
 FROM tenants_typed
 WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 GROUP BY coalesce(user_id, %(services)s), editor, language
@@ -120,8 +120,8 @@ DO UPDATE SET typed_chars = tenants_usage_hour.typed_chars + excluded.typed_char
 """  # noqa: S608
 
 COUNT_DAY: Final = f"""
-{_INSERT.format(table="tenants_usage_day", columns=", ".join((*KEYS, *NAMES)))}
-SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in NAMES)))}
+{_INSERT.format(table="tenants_usage_day", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
+SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in COUNTER_NAMES)))}
 FROM tenants_usage_hour
 WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
@@ -140,7 +140,7 @@ WITH u AS MATERIALIZED (
     SELECT mode, finish, first_token_ms, num_at_replica FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
-    SELECT mode, {size_sql("first_token_ms")} AS size, count(*) AS number FROM u
+    SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
 ), {_EACH_SPEED}
 {_INSERT.format(table="tenants_speed_hour", columns=_SPEED_COLUMNS)}

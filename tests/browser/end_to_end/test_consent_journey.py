@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.models import TelemetryObject
+from tenants.models import ContentObject
 from tests.browser.axe import serious
 from tests.browser.end_to_end.gateway import complete, known_key
 from tests.browser.end_to_end.offline import fetched, spoil, verifies
@@ -89,8 +89,8 @@ def keeps(stack: Stack, key: str, company: Company) -> bool:
 
 
 def num_kept(company: Company) -> int:
-    with tenant(company.tenant_id):
-        return TelemetryObject.objects.filter(tenant_id=company.tenant_id).count()
+    with tenant_scope(company.tenant_id):
+        return ContentObject.objects.filter(tenant_id=company.tenant_id).count()
 
 
 def see_withdrawal(page: Page, email: str) -> None:

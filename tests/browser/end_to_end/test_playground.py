@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, list_keys
 from tenants.models import Outcome, UsageRecord
@@ -33,7 +33,7 @@ def started(tabs: Tabs, company: Company, look: Look = DESK) -> Page:
 
 
 def outcomes(company: Company) -> list[str]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(Outcome.objects.order_by("occurred_at").values_list("event", flat=True))
 
 
@@ -46,7 +46,7 @@ def test_what_is_suggested_is_taken_by_tab_and_counted(tabs: Tabs, company: Comp
     expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
     expect(page.locator(GHOST)).to_have_count(0)
     wait_until(lambda: outcomes(company) == ["shown", "accepted"], timeout_s=_INGESTED_S)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         record = UsageRecord.objects.get()
     assert (record.protocol, record.mode, record.language) == ("stream", "inline", "python")
     assert str(record.user_id) == company.developer.user_id

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY
-from caret.local.process_tag import environment_with, new_mark
+from caret.local.process_tag import environment_with, new_tag
 from caret.local.watchdog import Watchdog
 from tests.stack.language_server import environment_of
 from tests.stack.ports import free_port
@@ -106,7 +106,7 @@ def running(
         folder.mkdir(parents=True)
         (folder / "settings.json").write_text(json.dumps(values))
     (home / "data" / "User" / "keybindings.json").write_text(json.dumps(_KEYS))
-    mark = new_mark(home)
+    mark = new_tag(home)
     environment = environment_of(home) | environment_with(mark)
     _run(*made.command(home, "--install-extension", str(vsix)), environment=environment)
     serve = ("--auth", "none", "--bind-addr", f"127.0.0.1:{port}", "--disable-telemetry")

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 from pytest_django import DjangoDbBlocker
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.paths import REPOSITORY
 from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
@@ -88,7 +88,7 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
 
 def outcomes(company: Company) -> list[tuple[str, int]]:
     """With how many characters each is about."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         told = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
         return list(told)
 
@@ -115,7 +115,7 @@ def test_a_suggestion_is_seen_taken_by_tab_and_counted(
     workbench.saves(file, f"        self.m{suggestion}")
 
     wait_until(lambda: num_outcomes(company, "accepted") == 1, timeout_s=_INGESTED_S)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         taken = Outcome.objects.get(event="accepted")
         record = UsageRecord.objects.get(request_id=taken.request_id)
     assert (record.protocol, record.language) == ("stream", "python")

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
+from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, TierPrices, TokenPrices
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.typist import begin, suggested
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.engine
 
 _PATIENCE_S: Final = 30.0
 _PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
-SPENT: Final = Spending(
+SPENT: Final = SpendingLimits(
     prices=(TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, _PRICES)),),
     budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # no request costs as little
 )
@@ -54,7 +54,7 @@ async def test_over_budget_nothing_is_shown_until_there_is_money_again(ada: Deve
         num_asked = len(ada.records(CompletionRecord))
         assert await buffer.asks() == []
         assert len(ada.records(CompletionRecord)) == num_asked
-        ada.is_under(spending=Spending())
+        ada.is_under(spending=SpendingLimits())
 
         async def is_well() -> bool:
             return await offers(buffer)

@@ -11,11 +11,11 @@ import redis
 
 from caret.contracts.api_key import Credential
 from caret.contracts.snapshot import TenantSnapshot
-from caret.contracts.usage import BelatedRecord, OutcomeRecord
+from caret.contracts.usage import LateOutcomeRecord, OutcomeRecord
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Outcome, UsageRecord
-from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
 from tests.fixtures.companies import make_company
@@ -100,22 +100,22 @@ async def _claim(site: Site, key: str, request_id: str) -> None:
         assert (await receive(socket))["type"] == "policy"
 
 
-def _belated(ada: Developer) -> list[BelatedRecord]:
+def _belated(ada: Developer) -> list[LateOutcomeRecord]:
     records = ada.site.records()
-    return [record for record in records if isinstance(record, BelatedRecord)]
+    return [record for record in records if isinstance(record, LateOutcomeRecord)]
 
 
 def _ingest(site: Site) -> None:
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
-        drain(UsageStream(connection, consumer="test"))
+        ingest_all(UsageStream(connection, consumer="test"))
 
 
 def _outcomes(tenant_id: TenantId, request_id: str) -> list[tuple[str, str, int]]:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = Outcome.objects.filter(request_id=request_id).order_by("event", "span_s")
         return [(row.event, str(row.user_id), row.chars) for row in rows]
 
 
 def _num_rows(tenant_id: TenantId) -> int:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return Outcome.objects.count() + UsageRecord.objects.count()

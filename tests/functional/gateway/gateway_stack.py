@@ -14,7 +14,7 @@ import redis
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from caret.client.websocket_client import Stream
+from caret.client.websocket_client import CompletionStream
 from caret.contracts.usage import (
     USAGE_FIELD,
     USAGE_STREAM,
@@ -24,7 +24,7 @@ from caret.contracts.usage import (
 )
 from caret.local.pools_file import ReplicaEntry
 from caret.local.process_tag import environment_with
-from caret.local.service import ProgramPart, await_ready
+from caret.local.service import CommandService, await_ready
 from caret.local.valkey import EmbeddedValkey
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
@@ -37,7 +37,7 @@ PATIENCE_S: Final = 30.0  # a real engine on cores that others have, too
 _POLL_S: Final = 0.02
 
 
-class PatientStream(Stream):
+class PatientStream(CompletionStream):
     """Waits for each frame, but not for ever."""
 
     async def receive(self) -> Frame:
@@ -52,13 +52,13 @@ class Site:
     engine_url: str
     home: Home
     valkey: EmbeddedValkey
-    gateway: ProgramPart
+    gateway: CommandService
     acme: str = field(repr=False)  # keys
     globex: str = field(repr=False)
     num_ids: int = 0
 
     @asynccontextmanager
-    async def stream(self, key: str | None = None) -> AsyncIterator[Stream]:
+    async def stream(self, key: str | None = None) -> AsyncIterator[CompletionStream]:
         async with self.raw(key) as socket:
             yield PatientStream(socket)
 
@@ -207,7 +207,7 @@ async def until(question: Any, *, patience_s: float = PATIENCE_S) -> bool:
     return True
 
 
-async def ask(stream: Stream, frame: Frame) -> tuple[str, Frame]:
+async def ask(stream: CompletionStream, frame: Frame) -> tuple[str, Frame]:
     """The text and the `done` of one completion."""
     text, done = "", {}
     async for answer in stream.complete(frame):

@@ -11,7 +11,7 @@ from http import HTTPStatus
 import pytest
 
 from caret.client.websocket_client import GatewayRefused
-from caret.contracts.usage import CompletionRecord, Finish
+from caret.contracts.usage import CompletionRecord, FinishReason
 from caret.local.service import await_ready
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive, until
 from tests.stack.running import Engine
@@ -52,7 +52,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     assert is_back_in_time, "completions did not come back with the engine"
     assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
     finishes = [(r.finish, r.cut_reason) for r in _completions(site)]
-    assert finishes.count((Finish.LENGTH, "engine_lost")) == 1
+    assert finishes.count((FinishReason.LENGTH, "engine_lost")) == 1
 
 
 async def test_completions_go_on_while_redis_is_away_and_are_recorded_afterwards(

@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from inference.context.tokenization.tokenizer import load_tokens
+from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.pools.discovery.replica_identity import PROBE_TEXT
 from inference.pools.pool_config import read_catalog
 from inference.pools.vllm.identity import VllmIdentity
@@ -22,6 +22,6 @@ async def test_a_real_engine_says_all_that_is_asked_and_is_taken(site: Site) -> 
 
     assert said.root(pool.model)
     assert said.block_tokens == 32
-    assert said.token_ids == tuple(load_tokens(pool.tokenizer).encode(PROBE_TEXT))
+    assert said.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
     assert (said.max_context_tokens or {})[pool.model] == pool.max_context_tokens
     assert list(parse(await site.metrics()).each("caret_replica_refused")) == []

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from caret.capacity.measurements import Totals, totals
-from caret.client.websocket_client import Stream
+from caret.client.websocket_client import CompletionStream
 from caret.local.paths import REPOSITORY
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
@@ -71,7 +71,7 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
         assert _line(await site.metrics(), "caret_clients ") >= 1
 
 
-async def _cancelled(site: Site, stream: Stream, frame: Frame) -> str:
+async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
     """The id of a completion that was cancelled: on a busy machine one may end before."""
     for _ in range(_MAX_TRIES):
         identifier = site.new_id()

@@ -14,17 +14,17 @@ import pytest
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from caret.client.websocket_client import GatewayRefused, Stream, open_stream
+from caret.client.websocket_client import CompletionStream, GatewayRefused, open_stream
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import CreatedKey
-from tenants.models import TelemetryObject, UsageRecord
+from tenants.models import ContentObject, UsageRecord
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
-from tenants.privacy.consent.consent import Consent
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS
-from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
 from tests.fixtures.companies import Company, make_company, make_key
@@ -200,7 +200,7 @@ async def _open_badly(stack: Stack, key: str, plants: Plants) -> None:
             await socket.recv()
 
 
-async def _end(stream: Stream) -> None:
+async def _end(stream: CompletionStream) -> None:
     while (answer := await stream.receive())["type"] == "delta":
         pass
     assert answer["type"] == "done"
@@ -212,32 +212,36 @@ def _new_customer() -> tuple[Company, CreatedKey]:
 
 
 def _num_rows(tenant_id: TenantId) -> int:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return UsageRecord.objects.filter(tenant_id=tenant_id).count()
 
 
 def _new_willing_customer() -> tuple[Company, CreatedKey]:
     company = make_company("initech", {Role.ADMINISTRATOR: "bill", Role.DEVELOPER: "peter"})
-    telemetry = {"wording": TENANT_WORDING, "retention_days": 30}
+    telemetry = {"wording": TENANT_CONSENT_TEXT, "retention_days": 30}
     set_policy(
         actor=company.administrator.actor,
         document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
         reason="a test",
         now=timezone.now(),
     )
-    choice = Choice(Consent(telemetry=True, training=False), frozenset(USER_WORDINGS.values()))
+    choice = ConsentChoice(
+        UserConsent(telemetry=True, training=False), frozenset(USER_WORDINGS.values())
+    )
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company, make_key(company, company.developer)
 
 
 def _kept_content(tenant_id: TenantId) -> bytes:
     """Opened, of all objects that are there."""
-    with tenant(tenant_id):
-        rows = TelemetryObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)
+    with tenant_scope(tenant_id):
+        rows = ContentObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)
         ids = list(rows.values_list("id", flat=True))
     return b"".join(
         open_sealed(
-            tenant_id, place=object_store.place(id_), sealed=object_store.get(tenant_id, id_)
+            tenant_id,
+            place=object_store.seal_context(id_),
+            sealed=object_store.get_object(tenant_id, id_),
         )
         for id_ in ids
     )

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from caret.celery import app
-from caret.local.engine import EngineSettings, Model, engine_command
+from caret.local.engine import EngineSettings, LocalModel, engine_command
 from caret.local.paths import REPOSITORY
-from inference.pools.cache_isolation import SALTED_CONNECTORS, Speculation
-from inference.pools.pool_config import PoolEntry, ReplicaEntry, Source
+from inference.pools.cache_isolation import SALTED_CONNECTORS, SpeculationMethod
+from inference.pools.pool_config import DiscoverySource, PoolEntry, ReplicaEntry
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
 SETTINGS = REPOSITORY / "platform" / "docs" / "settings.md"
@@ -36,7 +36,7 @@ def test_settings_that_the_chart_gives_are_documented() -> None:
 
 
 def test_engines_are_started_as_on_one_machine() -> None:
-    model = Model(path="/models/any", served_name="any")
+    model = LocalModel(path="/models/any", served_name="any")
     command = engine_command(EngineSettings(model=model, port=8000, has_gpu=True))
     here = " ".join(command).split(" --")[1:]
 
@@ -57,9 +57,9 @@ def test_the_schema_lets_through_what_gateways_do() -> None:
     schema = json.loads(_text("values.schema.json"))
     pool = schema["properties"]["pools"]["additionalProperties"]["properties"]
 
-    assert set(pool["source"]["enum"]) - {"names"} == {Source.KUBERNETES}
+    assert set(pool["source"]["enum"]) - {"names"} == {DiscoverySource.KUBERNETES}
     assert _choice(pool["kvTier"], "connector") == set(SALTED_CONNECTORS)
-    assert _choice(pool["speculation"], "method") == set(Speculation)
+    assert _choice(pool["speculation"], "method") == set(SpeculationMethod)
 
 
 def test_the_schema_knows_every_value() -> None:

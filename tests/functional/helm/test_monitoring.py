@@ -8,14 +8,14 @@ from typing import Any
 import redis
 from prometheus_client.core import Metric
 
-from caret.client.synthetic_probe import Probe
+from caret.client.synthetic_probe import SyntheticProbe
 from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
 from console.request_metrics import registry as console_registry
-from inference.recording.completion_metrics import Metrics
-from inference.recording.engine_metrics import EngineWatch, Reader, Values
-from inference.recording.event_loop_lag import LoopLag
-from tenants.base.worker_metrics import Watch
+from inference.recording.completion_metrics import CompletionMetrics
+from inference.recording.engine_metrics import EngineMetricsPoller, EngineMetricsReader, Values
+from inference.recording.event_loop_lag import EventLoopLagProbe
+from tenants.base.worker_metrics import WorkerMetricsCollector
 from tests.stack.watching import WATCHING, panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
@@ -35,7 +35,7 @@ _MADE = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_one)\(\s*\"(caret_[
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 
 
-class _Nobody(Reader):
+class _Nobody(EngineMetricsReader):
     async def read(self, replica: object) -> Values | None:
         raise AssertionError("no engine is asked")
 
@@ -113,12 +113,12 @@ def _alerts() -> list[tuple[str, Path]]:
 
 def _told() -> set[str]:
     families = [
-        *Metrics().families(),
-        *EngineWatch(_Nobody(), tuple).families(),
-        *LoopLag(SystemClock()).families(),
-        *Probe().registry.collect(),
+        *CompletionMetrics().families(),
+        *EngineMetricsPoller(_Nobody(), tuple).families(),
+        *EventLoopLagProbe(SystemClock()).families(),
+        *SyntheticProbe().registry.collect(),
         *console_registry.collect(),
-        *Watch(_NoRedis(), queues=["any"]).collect(),
+        *WorkerMetricsCollector(_NoRedis(), queues=["any"]).collect(),
     ]
     return {*_samples(families), *_samples_in_code()}
 

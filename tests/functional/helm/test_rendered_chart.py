@@ -9,8 +9,8 @@ import kubernetes_validate as validate
 import pytest
 
 from caret.composition.config import KUBERNETES_ACCOUNT
-from inference.pools.discovery.kubernetes_api import Account
-from inference.pools.pool_config import Source, read_catalog
+from inference.pools.discovery.kubernetes_api import ServiceAccount
+from inference.pools.pool_config import DiscoverySource, read_catalog
 from tests.functional.helm.rendered import FOREIGN, SIZES, Document, Rendered, render
 from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
 
@@ -238,8 +238,8 @@ def test_a_pools_endpoints_are_those_of_its_service(tmp_path: Any) -> None:
     pool = read_catalog(path).by_name["fast"]
 
     assert pool.discover is not None
-    assert (pool.source, pool.replicas) == (Source.KUBERNETES, ())
-    account = Account("https://10.0.0.1", tmp_path)
+    assert (pool.source, pool.replicas) == (DiscoverySource.KUBERNETES, ())
+    account = ServiceAccount("https://10.0.0.1", tmp_path)
     url, query = account.slices_of(pool.discover.host)
     service = query["labelSelector"].partition("=")[2]
     assert service in rendered.of("Service")

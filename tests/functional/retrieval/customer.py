@@ -10,7 +10,7 @@ from typing import Any, cast
 import aiohttp
 import psycopg
 
-from caret.client.websocket_client import Stream, open_stream
+from caret.client.websocket_client import CompletionStream, open_stream
 from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Place
 from tests.functional.gateway.gateway_stack import Frame, ask, until
@@ -35,7 +35,7 @@ class Customer:
                 assert answer.status == 200, await answer.text()
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator[Stream]:
+    async def stream(self) -> AsyncIterator[CompletionStream]:
         url = self.installation.entry["gateway_url"]
         async with open_stream(url, self._entry["api_key"]) as stream:
             yield stream

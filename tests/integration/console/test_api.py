@@ -12,7 +12,7 @@ from caret.contracts.api_key import KeyKind, parse_key
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import holds
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import User
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tests.fakes.console_client import Client
@@ -247,7 +247,7 @@ def test_a_key_whose_id_has_a_nul_is_not_found(
 
 def test_who_removes_a_member_is_told_which_keys_go_on(company: Company, sign_in: SignIn) -> None:
     boss, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
-    wish = NewKey(KeyKind.SERVICE, None, "Night build", None)
+    wish = KeyRequest(KeyKind.SERVICE, None, "Night build", None)
     made = create_key(actor=alice.actor, new=wish, now=timezone.now()).key
     client = sign_in(boss)
 

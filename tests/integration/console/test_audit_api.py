@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -29,7 +29,7 @@ def auditor(company: Company, sign_in: SignIn) -> Client:
 
 
 def add(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         record_change(
             actor=actor,
             action=action,

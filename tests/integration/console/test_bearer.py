@@ -9,8 +9,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.identity.api_keys.scopes import PERMISSIONS_OF, Scope, permissions_of
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.identity.api_keys.scopes import PERMISSIONS_OF, KeyScope, permissions_of
 from tenants.models import ApiKey, AuditEntry
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 from tests.integration.console.conftest import SignIn
@@ -54,20 +54,20 @@ def post(client: Client, path: str, body: object) -> Any:
     return client.post(f"/api/v1/{path}", json.dumps(body), content_type="application/json")
 
 
-def opening(endpoint: Endpoint) -> set[Scope]:
+def opening(endpoint: Endpoint) -> set[KeyScope]:
     return {scope for scope, opened in PERMISSIONS_OF.items() if opened & endpoint.permissions}
 
 
-def beside_of(endpoint: Endpoint) -> set[Scope]:
+def beside_of(endpoint: Endpoint) -> set[KeyScope]:
     """An export is opened by the scope that reads the same, too."""
-    return {Scope.USAGE_READ} if endpoint.path.startswith("exports") else set()
+    return {KeyScope.USAGE_READ} if endpoint.path.startswith("exports") else set()
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_a_scope_opens_the_endpoints_of_its_permissions(cast: Cast, endpoint: Endpoint) -> None:
     for scope in sorted(opening(endpoint)):
         beside = beside_of(endpoint)
-        client = bearing(make_service_key(cast.acme, scope, *beside, Scope.INFERENCE).text)
+        client = bearing(make_service_key(cast.acme, scope, *beside, KeyScope.INFERENCE).text)
 
         # A finished export can be cancelled by nobody (409).
         status = ask(client, endpoint, cast.acme).status_code
@@ -76,7 +76,7 @@ def test_a_scope_opens_the_endpoints_of_its_permissions(cast: Cast, endpoint: En
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_all_other_scopes_together_open_nothing(cast: Cast, endpoint: Endpoint) -> None:
-    others = {*PERMISSIONS_OF, Scope.INFERENCE} - opening(endpoint)
+    others = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening(endpoint)
     client = bearing(make_service_key(cast.acme, *others).text)
 
     assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
@@ -86,7 +86,7 @@ def test_all_other_scopes_together_open_nothing(cast: Cast, endpoint: Endpoint) 
 @pytest.mark.deep
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_the_neighbours_key_gets_nothing_of_ours(cast: Cast, endpoint: Endpoint) -> None:
-    client = bearing(make_service_key(cast.globex, *PERMISSIONS_OF, Scope.INFERENCE).text)
+    client = bearing(make_service_key(cast.globex, *PERMISSIONS_OF, KeyScope.INFERENCE).text)
 
     response = ask(client, endpoint, cast.acme)
 
@@ -108,7 +108,7 @@ def test_a_bad_key_is_refused_although_somebody_is_signed_in(
 
 
 def test_no_session_is_made_and_no_token_asked_for(company: Company) -> None:
-    made = make_service_key(company, Scope.KEYS_WRITE)
+    made = make_service_key(company, KeyScope.KEYS_WRITE)
     before = Session.objects.count()
 
     response = post(
@@ -138,17 +138,17 @@ def test_a_made_key_has_what_was_asked_for(company: Company, sign_in: SignIn) ->
 
 @pytest.mark.parametrize("scope", ["policies:write", "inference", "usage:read"])
 def test_a_key_makes_no_stronger_one(company: Company, scope: str) -> None:
-    client = bearing(make_service_key(company, Scope.KEYS_WRITE).text)
+    client = bearing(make_service_key(company, KeyScope.KEYS_WRITE).text)
 
     response = post(client, "keys", {"name": "CI", "kind": "svc", "scopes": [scope]})
 
     assert code_of(response) == (403, "forbidden")
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert ApiKey.objects.count() == 1
 
 
 def test_a_bound_key_makes_no_unbound_one(company: Company) -> None:
-    maker = make_service_key(company, Scope.KEYS_WRITE, networks=(OFFICE,))
+    maker = make_service_key(company, KeyScope.KEYS_WRITE, networks=(OFFICE,))
     wish: dict[str, object] = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
 
     assert code_of(post(bearing(maker.text), "keys", wish)) == (403, "forbidden")
@@ -156,7 +156,7 @@ def test_a_bound_key_makes_no_unbound_one(company: Company) -> None:
 
 
 def test_a_key_does_not_rotate_itself(company: Company) -> None:
-    made = make_service_key(company, Scope.KEYS_WRITE)
+    made = make_service_key(company, KeyScope.KEYS_WRITE)
 
     response = post(bearing(made.text), f"keys/{made.key.lookup_id}/rotate", {})
 
@@ -165,7 +165,7 @@ def test_a_key_does_not_rotate_itself(company: Company) -> None:
 
 @pytest.mark.parametrize("address", ["198.51.100.7", "2001:db8::1"])
 def test_from_elsewhere_a_bound_key_is_as_invalid_as_any(company: Company, address: str) -> None:
-    made = make_service_key(company, Scope.USAGE_READ, networks=(OFFICE,))
+    made = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
     wrong = bearing("cpk_svc_wrong", address=address).get("/api/v1/usage")
 
     refused = bearing(made.text, address=address).get("/api/v1/usage")
@@ -175,7 +175,7 @@ def test_from_elsewhere_a_bound_key_is_as_invalid_as_any(company: Company, addre
 
 
 def test_a_forwarded_address_of_nobody_we_trust_counts_for_nothing(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ, networks=(OFFICE,))
+    made = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
     client = bearing(made.text, address="198.51.100.7")
 
     response = client.get("/api/v1/usage", headers={"X-Forwarded-For": "192.0.2.7"})
@@ -190,7 +190,7 @@ def test_a_developers_key_is_refused(company: Company) -> None:
 
 
 def test_a_rotated_key_goes_on_under_its_new_text(company: Company, sign_in: SignIn) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
 
     path = f"keys/{made.key.lookup_id}/rotate"
     rotated = post(sign_in(company.administrator), path, {"overlap_hours": 0}).json()
@@ -223,7 +223,7 @@ def test_a_malformed_wish_is_refused_by_its_field(
 @pytest.mark.parametrize("hours", [-1, 169, "x", 1.5])
 def test_an_overlap_beyond_the_bounds_is_refused(company: Company, hours: object) -> None:
     client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
-    other = make_service_key(company, Scope.USAGE_READ)
+    other = make_service_key(company, KeyScope.USAGE_READ)
 
     response = post(client, f"keys/{other.key.lookup_id}/rotate", {"overlap_hours": hours})
 
@@ -241,7 +241,7 @@ def test_what_is_no_body_is_refused(company: Company, body: bytes) -> None:
 
 
 def test_a_post_with_an_idempotency_key_is_done_once_by_a_key_too(company: Company) -> None:
-    made = make_service_key(company, Scope.KEYS_WRITE)
+    made = make_service_key(company, KeyScope.KEYS_WRITE)
     wish = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
     client = bearing(made.text)
 
@@ -256,14 +256,14 @@ def test_a_post_with_an_idempotency_key_is_done_once_by_a_key_too(company: Compa
     ]
 
     assert answers[0].content == answers[1].content
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert ApiKey.objects.count() == 2
 
 
 def test_idle_keys_are_listed(company: Company) -> None:
-    made = make_service_key(company, Scope.KEYS_READ)
+    made = make_service_key(company, KeyScope.KEYS_READ)
     idle = make_key(company, company.developer)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=idle.key.lookup_id).update(
             created_at=timezone.now() - timedelta(days=31)
         )
@@ -274,7 +274,7 @@ def test_idle_keys_are_listed(company: Company) -> None:
 
 
 def test_a_policy_that_a_key_has_set_names_it(company: Company) -> None:
-    made = make_service_key(company, Scope.POLICIES_WRITE)
+    made = make_service_key(company, KeyScope.POLICIES_WRITE)
     client = bearing(made.text)
     policy = client.get("/api/v1/policy").json()["policy"]
 
@@ -285,6 +285,6 @@ def test_a_policy_that_a_key_has_set_names_it(company: Company) -> None:
     )
 
     assert response.status_code == 200
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
     assert entry.actor_key == made.key.lookup_id

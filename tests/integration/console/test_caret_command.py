@@ -14,12 +14,12 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
 from caret.client.api.cli import EXIT_REFUSED, run
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tests.fakes.exports import build_all
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 # A key makes none that may do more than it.
-KEY_MAKER = (Scope.KEYS_WRITE, Scope.INFERENCE)
+KEY_MAKER = (KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def company() -> Company:
     return make_company("hooli", GLOBEX)
 
 
-def caret(company: Company, *argv: str, scopes: tuple[Scope, ...] = KEY_MAKER) -> int:
+def caret(company: Company, *argv: str, scopes: tuple[KeyScope, ...] = KEY_MAKER) -> int:
     environment = {
         "CARET_URL": "http://127.0.0.1",
         "CARET_SERVICE_KEY": make_service_key(company, *scopes).text,
@@ -71,7 +71,7 @@ def test_what_the_key_s_scopes_do_not_open_is_refused(
 def test_the_report_of_retention_goes_to_a_file(company: Company, tmp_path: Path) -> None:
     file = tmp_path / "retention.json"
 
-    caret(company, "--out", str(file), "retention", "list", scopes=(Scope.RETENTION_READ,))
+    caret(company, "--out", str(file), "retention", "list", scopes=(KeyScope.RETENTION_READ,))
 
     classes = json.loads(file.read_text())["classes"]
     assert {"usage_records", "audit_entries"} <= {each["data_class"] for each in classes}
@@ -99,7 +99,7 @@ def at_work(company: Company) -> Iterator[None]:
 def test_a_month_of_usage_is_asked_for_awaited_fetched_and_compared(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scopes = (Scope.EXPORTS, Scope.USAGE_READ)
+    scopes = (KeyScope.EXPORTS, KeyScope.USAGE_READ)
     with at_work(company):
         code = caret(
             company,
@@ -124,6 +124,6 @@ def test_an_export_that_the_scopes_do_not_open_is_refused(
 ) -> None:
     asked = ("export", "evidence", "--month", "2026-10", "--into", str(tmp_path))
 
-    assert caret(company, *asked, scopes=(Scope.EXPORTS,)) == EXIT_REFUSED
+    assert caret(company, *asked, scopes=(KeyScope.EXPORTS,)) == EXIT_REFUSED
     assert "forbidden" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -13,25 +13,25 @@ from django.utils import timezone
 from pyarrow import parquet
 from pytest_django.plugin import DjangoDbBlocker
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Role
 from tenants.compliance.exports import paged_source
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.formats.cells import spell_time
+from tenants.compliance.exports.formats.cells import format_time
 from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.paged_source import spell
 from tenants.compliance.exports.row_stream import read_rows
-from tenants.compliance.exports.rows import Asked, Kind, Period, Row
-from tenants.identity.teams.operations import put_into_team
+from tenants.compliance.exports.rows import ColumnType, Period, Row, RowQuery
+from tenants.identity.teams.operations import add_team_member
 from tenants.models import ApiKey, ConsentReceipt
 from tenants.policy.data_classes import DataClass
-from tenants.policy.overrides.operations import set_layer
-from tenants.policy.overrides.queries import Subject, SubjectKind
-from tenants.privacy.consent.consent_texts import Kind as Wording
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
+from tenants.privacy.consent.consent_texts import ConsentKind as Wording
 from tenants.privacy.retention.purge import purge
-from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 from tests.fakes.billing import ensure_invoice
 from tests.fakes.retention import make_certificate, make_hold
@@ -69,8 +69,8 @@ def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
 
 
 def fill(acme: Company) -> None:
-    with tenant(acme.tenant_id):
-        change: Facts = {"text": "=cmd()", "limits": {"user": None}}
+    with tenant_scope(acme.tenant_id):
+        change: ChangeFields = {"text": "=cmd()", "limits": {"user": None}}
         record_change(
             actor=acme.administrator.actor,
             action="test.done",
@@ -84,9 +84,9 @@ def fill(acme: Company) -> None:
     make_certificate(acme)
     add_receipt(acme)
     purge(tenant_id=acme.tenant_id, data_class=DataClass.REPLAYS, now=timezone.now())
-    set_layer(
+    set_override(
         actor=acme.platform,
-        subject=Subject(SubjectKind.TEAM, uuid.UUID(make_team(acme))),
+        subject=OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(acme))),
         document={"withholds_secrets": True},
         reason="-1",
         now=timezone.now(),
@@ -94,7 +94,7 @@ def fill(acme: Company) -> None:
 
 
 def add_receipt(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ConsentReceipt.objects.create(
             tenant_id=company.tenant_id,
             number=ConsentReceipt.objects.filter(tenant_id=company.tenant_id).count() + 1,
@@ -108,28 +108,28 @@ def add_receipt(company: Company) -> None:
         )
 
 
-def asked_by(actor: Actor, period: Period = ALWAYS) -> Asked:
-    return Asked(actor, period, timezone.now() + timedelta(seconds=1))
+def asked_by(actor: Actor, period: Period = ALWAYS) -> RowQuery:
+    return RowQuery(actor, period, timezone.now() + timedelta(seconds=1))
 
 
-def written(export: Export, name: str, asked: Asked) -> bytes:
+def written(export: Export, name: str, asked: RowQuery) -> bytes:
     out = io.BytesIO()
     FORMATS[name](export, read_rows(export, asked), out)
     return out.getvalue()
 
 
-def exported(export: Export, asked: Asked) -> list[dict[str, Any]]:
+def exported(export: Export, asked: RowQuery) -> list[dict[str, Any]]:
     return [json.loads(line) for line in written(export, "ndjson", asked).splitlines()]
 
 
-def spelt(kind: Kind, value: Any) -> Any:
+def spelt(kind: ColumnType, value: Any) -> Any:
     """As an export spells what the API has answered."""
     if isinstance(value, list):
         return ", ".join(sorted(value))
     if isinstance(value, dict):
         return spell(value)
-    if kind is Kind.TIME and value is not None:
-        return to_milliseconds(spell_time(datetime.fromisoformat(value)))
+    if kind is ColumnType.TIME and value is not None:
+        return to_milliseconds(format_time(datetime.fromisoformat(value)))
     return value
 
 
@@ -157,7 +157,7 @@ def test_an_export_has_what_the_list_of_the_api_has(
         row |= {
             column.name: to_milliseconds(row[column.name])
             for column in shared
-            if column.kind is Kind.TIME
+            if column.kind is ColumnType.TIME
         }
     assert [[row[column.name] for column in shared] for row in found] == [
         [spelt(column.kind, row[column.name]) for column in shared] for row in listed
@@ -168,7 +168,7 @@ def test_an_export_has_what_the_list_of_the_api_has(
 def test_all_formats_say_the_same(company: Company, export: Export) -> None:
     asked = asked_by(company.people[Role.AUDITOR].actor)
     batches = list(read_rows(export, asked))
-    texts = {column.name for column in export.columns if column.kind is Kind.TEXT}
+    texts = {column.name for column in export.columns if column.kind is ColumnType.TEXT}
 
     in_ndjson = [json.loads(line) for line in formatted(export, "ndjson", batches).splitlines()]
     in_csv = csv.DictReader(io.StringIO(formatted(export, "csv", batches).decode(), newline=""))
@@ -196,7 +196,7 @@ def _guarded(value: Any) -> Any:
 
 def _in_json(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: spell_time(value)
+        name: format_time(value)
         if isinstance(value, datetime)
         else str(value)
         if isinstance(value, date)
@@ -255,8 +255,8 @@ def test_members_have_teams_and_ways_of_signing_in_and_no_other_tenants_traces(
     ada = company.developer
     key = make_key(company, ada)
     team = make_team(company, "Shop")
-    put_into_team(actor=company.platform, team_id=uuid.UUID(team), user_id=ada.user_id, now=NOW)
-    with tenant(company.tenant_id):
+    add_team_member(actor=company.platform, team_id=uuid.UUID(team), user_id=ada.user_id, now=NOW)
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=key.key.lookup_id).update(last_used_at=NOW)
 
     rows = exported(EXPORTS["members"], asked_by(company.administrator.actor))
@@ -264,7 +264,7 @@ def test_members_have_teams_and_ways_of_signing_in_and_no_other_tenants_traces(
     (row,) = (row for row in rows if row["user_id"] == ada.user_id)
     assert (row["role"], row["signs_in_by"]) == ("developer", "password")
     assert "Shop" in row["teams"]
-    assert row["last_seen_at"] == spell_time(NOW)
+    assert row["last_seen_at"] == format_time(NOW)
 
 
 def test_no_export_of_keys_holds_a_secret(company: Company) -> None:

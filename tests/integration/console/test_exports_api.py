@@ -10,7 +10,7 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import rate_limit
 from console.views.export_download import MAX_AT_ONCE, running
 from tenants.base.permissions import Role
@@ -19,7 +19,7 @@ from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import AuditEntry
 from tests.fakes.exports import build_all, end_all, file_of, make_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
@@ -130,7 +130,7 @@ def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
 
 def num_downloads(company: Company) -> int:
     """That the trail tells of."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return AuditEntry.objects.filter(
             tenant_id=company.tenant_id, action="export.downloaded"
         ).count()
@@ -221,7 +221,7 @@ def test_a_body_that_is_huge_is_refused(auditor: Client) -> None:
 
 
 def test_a_revoked_key_gets_nothing(company: Company) -> None:
-    key = make_service_key(company, Scope.EXPORTS, Scope.MEMBERS_READ)
+    key = make_service_key(company, KeyScope.EXPORTS, KeyScope.MEMBERS_READ)
     bearer = {"Authorization": f"Bearer {key.text}"}
     assert post(Client(), API, ASKED, **bearer).status_code == 202
 
@@ -233,7 +233,7 @@ def test_a_revoked_key_gets_nothing(company: Company) -> None:
 
 
 def test_a_key_exports_only_what_its_other_scopes_let_it_read(company: Company) -> None:
-    key = make_service_key(company, Scope.EXPORTS, Scope.USAGE_READ)
+    key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     bearer = {"Authorization": f"Bearer {key.text}"}
 
     assert post(Client(), API, ASKED, **bearer).status_code == 403

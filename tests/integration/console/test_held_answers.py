@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import ApiKey, KeptAnswer
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import ApiKey, IdempotencyRecord
 from tenants.privacy.idempotency import operations
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tests.fixtures.companies import GLOBEX, Company, make_company
@@ -33,7 +33,7 @@ def make(client: Client, key: str) -> Any:
 
 
 def num_keys(company: Company) -> int:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
 
@@ -46,8 +46,8 @@ def test_a_word_whose_answer_is_held_stays_taken_until_the_release(
     hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
 
     held = make(administrator, "a")
-    with tenant(company.tenant_id):
-        num_kept = KeptAnswer.objects.count()
+    with tenant_scope(company.tenant_id):
+        num_kept = IdempotencyRecord.objects.count()
     release_hold(actor=alice, hold_id=hold, reason="settled", now=timezone.now())
     released = make(administrator, "a")
 
@@ -67,5 +67,5 @@ def test_answers_that_are_only_held_take_nobody_s_place(
     made = [make(administrator, word).status_code for word in "abc"]
 
     assert made == [201, 201, 201]
-    with tenant(company.tenant_id):
-        assert KeptAnswer.objects.count() == 3
+    with tenant_scope(company.tenant_id):
+        assert IdempotencyRecord.objects.count() == 3

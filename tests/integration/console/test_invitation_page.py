@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from console.throttling import MAX_TRIES_OF_NETWORK
-from tenants.base.bearer_tokens import TokenKind, new_token
+from tenants.base.bearer_tokens import BearerTokenKind, new_token
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.queries import find_memberships, find_user
 from tests.fixtures.companies import PASSWORD, Cast
@@ -145,7 +145,7 @@ def test_of_a_link_that_opens_nothing_nothing_is_kept(token: str) -> None:
 
 
 def test_nor_of_one_that_is_made_up_well(cast: Cast) -> None:
-    token = new_token(TokenKind.INVITATION, cast.acme.tenant_id)
+    token = new_token(BearerTokenKind.INVITATION, cast.acme.tenant_id)
     client = fresh_client()
 
     assert client.get(f"/invitation/{token.text}").status_code == 404

@@ -18,7 +18,7 @@ from console.api import rate_limit
 from console.api.leak_report_auth import KEY_ID_HEADER, SIGNATURE_HEADER
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.leak_reports import SIGHTINGS
-from tenants.identity.api_keys.leak_response import end_leaked_keys
+from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
@@ -62,7 +62,7 @@ def report_as_github(
 
 
 def is_revoked(company: Company, lookup_id: Any) -> bool:
-    end_leaked_keys(connect(), now=timezone.now())
+    process_leak_reports(connect(), now=timezone.now())
     view = find_key(actor=company.platform, lookup_id=lookup_id, now=timezone.now())
     return view.state is KeyState.REVOKED
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ApiKey, PolicyVersion
 from tenants.policy.document import DEFAULT_POLICY, write_policy
@@ -84,7 +84,7 @@ def test_a_tag_that_is_none_replaces_nothing(
     )
 
     assert (response.status_code, response.json()["field"]) == (412, "If-Match")
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert PolicyVersion.objects.count() == 1
 
 
@@ -184,7 +184,7 @@ def test_a_preview_counts_keys_that_would_be_revoked(
     company: Company, administrator: Client
 ) -> None:
     created = make_key(company, company.developer)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=created.key.lookup_id).update(
             created_at=timezone.now() - timedelta(days=91)
         )

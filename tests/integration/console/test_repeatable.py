@@ -14,15 +14,20 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, generate_key
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import sign_in_settings
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.identity.api_keys.operations import Rotation, rotate_key
-from tenants.identity.api_keys.scopes import Scope
-from tenants.models import ApiKey, KeptAnswer, Membership
+from tenants.identity.api_keys.operations import KeyRotation, rotate_key
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.models import ApiKey, IdempotencyRecord, Membership
 from tenants.privacy.idempotency import operations
-from tenants.privacy.idempotency.operations import KEPT_FOR, Repeatable, find_answer, forget_answers
+from tenants.privacy.idempotency.operations import (
+    KEPT_FOR,
+    IdempotentRequest,
+    delete_expired,
+    find_response,
+)
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_service_key
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
@@ -52,7 +57,7 @@ def post(client: Client, path: str, key: str | None, body: object) -> Any:
 
 
 def num_keys(company: Company) -> int:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
 
@@ -95,7 +100,7 @@ def test_who_comes_while_it_is_done_is_told_so_and_waits_for_nothing(
     company: Company, administrator: Client
 ) -> None:
     actor = company.administrator.actor
-    word = Repeatable(
+    word = IdempotentRequest(
         company.tenant_id, actor.caller, actor.authority, "a", "POST", "/api/v1/keys", b""
     )
 
@@ -105,8 +110,8 @@ def test_who_comes_while_it_is_done_is_told_so_and_waits_for_nothing(
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(1) as threads, tenant(company.tenant_id):
-        find_answer(word, now=timezone.now())
+    with ThreadPoolExecutor(1) as threads, tenant_scope(company.tenant_id):
+        find_response(word, now=timezone.now())
         refused = threads.submit(ask).result(timeout=10)
     done = make(administrator, "a")
 
@@ -122,7 +127,7 @@ def test_an_answer_is_for_who_may_do_what_he_might_do_then(
     first = make(client, "a").json()["text"]
 
     for role in (Role.DEVELOPER, Role.OWNER):
-        with tenant(company.tenant_id):
+        with tenant_scope(company.tenant_id):
             Membership.objects.filter(user_id=carl.user_id).update(role=role)
         refused = make(client, "a")
 
@@ -131,13 +136,13 @@ def test_an_answer_is_for_who_may_do_what_he_might_do_then(
 
 
 def test_the_old_text_of_a_rotated_key_gets_no_answer_of_before(company: Company) -> None:
-    made = make_service_key(company, Scope.KEYS_WRITE, Scope.INFERENCE)
+    made = make_service_key(company, KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
     bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
     first = make(bearing, "a")
     rotate_key(
         actor=company.platform,
         lookup_id=made.key.lookup_id,
-        rotation=Rotation(overlap=timedelta(hours=1)),
+        rotation=KeyRotation(overlap=timedelta(hours=1)),
         now=timezone.now(),
     )
 
@@ -240,7 +245,7 @@ def test_what_is_too_large_to_be_kept_is_not_done(
 
 
 def test_a_body_over_a_mebibyte_is_refused_before_anything_is_locked(company: Company) -> None:
-    made = make_service_key(company, Scope.KEYS_WRITE)
+    made = make_service_key(company, KeyScope.KEYS_WRITE)
     bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
 
     refused = make(bearing, "a", NEW_KEY | {"name": "x" * 1_100_000})
@@ -289,16 +294,16 @@ def test_what_is_kept_can_be_read_by_nobody_without_the_key(
 ) -> None:
     text = make(administrator, "a").json()["text"]
 
-    with tenant(company.tenant_id):
-        kept = KeptAnswer.objects.get(tenant_id=company.tenant_id)
+    with tenant_scope(company.tenant_id):
+        kept = IdempotencyRecord.objects.get(tenant_id=company.tenant_id)
     assert text.encode() not in bytes(kept.sealed_body)
 
 
 def test_after_a_day_nothing_is_kept(company: Company, administrator: Client) -> None:
     make(administrator, "a")
 
-    early = forget_answers(now=timezone.now(), tenant_ids=[company.tenant_id])
-    late = forget_answers(now=timezone.now() + KEPT_FOR, tenant_ids=[company.tenant_id])
+    early = delete_expired(now=timezone.now(), tenant_ids=[company.tenant_id])
+    late = delete_expired(now=timezone.now() + KEPT_FOR, tenant_ids=[company.tenant_id])
 
     assert (early, late) == (0, 1)
 

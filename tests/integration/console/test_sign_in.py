@@ -5,8 +5,8 @@ from contextlib import ExitStack
 import pytest
 from django.test import Client, override_settings
 
-from console.password_hashing import MAX_CHECKS, checking_place
-from console.throttling import MAX_TRIES, Attempt, Secret, count_attempt
+from console.password_hashing import MAX_CHECKS, hashing_slot
+from console.throttling import MAX_TRIES, Secret, SecretAttempt, count_attempt
 from tenants.base import redis_connection
 from tests.fixtures.companies import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
@@ -147,7 +147,7 @@ def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None
 def spend_tries(count: int, *, address: str) -> None:
     """Each with a name of its own; without the passwords, whose checks are slow by intention."""
     for number in range(count):
-        guess = Attempt(Secret.PASSWORD, f"{number}@x.example", address, None, False)
+        guess = SecretAttempt(Secret.PASSWORD, f"{number}@x.example", address, None, False)
         assert count_attempt(guess) is None
 
 
@@ -177,7 +177,7 @@ def test_the_addresses_of_one_ipv6_network_count_as_one(cast: Cast) -> None:
 def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(cast: Cast) -> None:
     with ExitStack() as others:
         for _ in range(MAX_CHECKS):
-            others.enter_context(checking_place())
+            others.enter_context(hashing_slot())
         client = Client(REMOTE_ADDR="198.51.100.7")
         response = client.post(
             "/sign-in", {"email": cast.acme.developer.email, "password": PASSWORD}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.outbound_limit import OUTWARD
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditSink
-from tenants.security.encryption.queries import find_evidence
+from tenants.security.encryption.queries import find_destruction_proofs
 from tests.fakes.siem_servers import Hook, make_sink, syslog_server, webhook
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -30,7 +30,7 @@ def _loopback_is_ours(settings: Any) -> None:
 def company() -> Iterator[Company]:
     company = make_company("initech", ACME)
     yield company
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.all().delete()
 
 
@@ -50,7 +50,7 @@ def post(client: Client, path: str = ADDRESS, /, **body: Any) -> Any:
 
 
 def entries(company: Company, action: str) -> list[AuditEntry]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(AuditEntry.objects.filter(action=action).select_related("actor"))
 
 
@@ -131,7 +131,9 @@ def test_a_deleted_sink_is_gone_with_its_key(company: Company, alice: Client, ho
     assert alice.delete(f"{ADDRESS}/{sink_id}").status_code == 204
 
     assert alice.get(ADDRESS).json()["rows"] == []
-    (evidence,) = find_evidence(tenant_id=company.tenant_id, scope=f"audit-sink:{sink_id}")
+    (evidence,) = find_destruction_proofs(
+        tenant_id=company.tenant_id, scope=f"audit-sink:{sink_id}"
+    )
     assert evidence.destroyed_at is not None
     assert len(entries(company, "audit_sink.deleted")) == 1
 

@@ -13,14 +13,14 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from caret.local.postgres_cluster import programs_of
 from tenants.models import (
-    TelemetryObject,
+    ContentObject,
 )
 from tenants.privacy.content_capture import object_store
-from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.queries import open_sealed
 from tests.fixtures.companies import Company
 from tests.stack.services import Services
@@ -56,7 +56,7 @@ def lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def held_keys_forget() -> None:
-    held_keys._keys.clear()
+    key_cache._keys.clear()
 
 
 def restore(files: tuple[Path, Path | None]) -> str:
@@ -73,12 +73,14 @@ def destroy_again() -> str:
 
 
 def opened(company: Company) -> list[bytes]:
-    with tenant(company.tenant_id):
-        ids = list(TelemetryObject.objects.order_by("id").values_list("id", flat=True))
+    with tenant_scope(company.tenant_id):
+        ids = list(ContentObject.objects.order_by("id").values_list("id", flat=True))
     tenant_id = company.tenant_id
     return [
         open_sealed(
-            tenant_id, place=object_store.place(each), sealed=object_store.get(tenant_id, each)
+            tenant_id,
+            place=object_store.seal_context(each),
+            sealed=object_store.get_object(tenant_id, each),
         )
         for each in ids
     ]

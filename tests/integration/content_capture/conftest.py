@@ -36,12 +36,12 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 def noted(tmp_path: Path, settings: Settings) -> Path:
     """Where a test notes what is destroyed."""
     from caret.settings.object_storage import storage_from
-    from tenants.base.tombstones import mark_store
+    from tenants.base.tombstones import initialize_store
 
     folder = tmp_path / "destroyed"
     stored = storage_from("CARET_DESTROYED_KEYS_STORE", str(folder))
     settings.STORAGES = {**settings.STORAGES, "destroyed_keys": stored}
-    mark_store()
+    initialize_store()
     return folder
 
 

@@ -15,39 +15,39 @@ from caret.contracts.captured_content import (
     CONTENT,
     MAX_QUEUED,
     STREAM_MS,
-    Batch,
+    CapturedCompletion,
+    ContentBatch,
+    ContentSealer,
     Item,
-    KeptCompletion,
-    TelemetrySealer,
 )
 from caret.contracts.policy import Mode
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import new_request_id
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
-from tenants.models import TelemetryErasure, TelemetryObject
+from tenants.models import ContentErasure, ContentObject
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
-from tenants.privacy.consent.consent import Consent
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS
-from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import erasure
-from tenants.privacy.content_capture.ingestion import Ingested, ingest
+from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest
 from tests.fixtures.companies import ACME, Company, Person, make_company
 
-YES: Final = Consent(telemetry=True, training=False)
-BOTH: Final = Consent(telemetry=True, training=True)
+YES: Final = UserConsent(telemetry=True, training=False)
+BOTH: Final = UserConsent(telemetry=True, training=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Willing:
     company: Company
 
-    def agree(self, person: Person, consent: Consent = YES) -> None:
-        choice = Choice(consent, frozenset(USER_WORDINGS.values()))
+    def agree(self, person: Person, consent: UserConsent = YES) -> None:
+        choice = ConsentChoice(consent, frozenset(USER_WORDINGS.values()))
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 
     def change_policy(self, **changes: Any) -> None:
@@ -60,34 +60,40 @@ class Willing:
         )
 
     def allow(self, *, retention_days: int = 30, training: bool = True) -> None:
-        values = {"wording": TENANT_WORDING, "retention_days": retention_days, "training": training}
+        values = {
+            "wording": TENANT_CONSENT_TEXT,
+            "retention_days": retention_days,
+            "training": training,
+        }
         self.change_policy(telemetry=values)
 
     def send(self, *items: Item) -> None:
-        sealed = TelemetrySealer(settings.ROOT_SECRET).seal(self.company.tenant_id, Batch(items))
+        sealed = ContentSealer(settings.ROOT_SECRET).seal(
+            self.company.tenant_id, ContentBatch(items)
+        )
         connect().eval(ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED))
 
-    def keep(self, person: Person, *prefixes: str) -> Ingested:
+    def keep(self, person: Person, *prefixes: str) -> ContentIngestion:
         self.send(*(completion(person, prefix) for prefix in prefixes))
         return work()
 
     @property
-    def objects(self) -> list[TelemetryObject]:
-        with tenant(self.company.tenant_id):
-            return list(TelemetryObject.objects.order_by("id"))
+    def objects(self) -> list[ContentObject]:
+        with tenant_scope(self.company.tenant_id):
+            return list(ContentObject.objects.order_by("id"))
 
     @property
-    def erasures(self) -> list[TelemetryErasure]:
-        with tenant(self.company.tenant_id):
-            return list(TelemetryErasure.objects.order_by("id"))
+    def erasures(self) -> list[ContentErasure]:
+        with tenant_scope(self.company.tenant_id):
+            return list(ContentErasure.objects.order_by("id"))
 
 
-def work() -> Ingested:
-    return ingest(connect(), TelemetrySealer(settings.ROOT_SECRET), now=timezone.now())
+def work() -> ContentIngestion:
+    return ingest(connect(), ContentSealer(settings.ROOT_SECRET), now=timezone.now())
 
 
-def completion(person: Person, prefix: str) -> KeptCompletion:
-    return KeptCompletion(
+def completion(person: Person, prefix: str) -> CapturedCompletion:
+    return CapturedCompletion(
         request_id=new_request_id(),
         user_id=person.user_id,
         occurred_at_ms=to_unix_ms(timezone.now()),
@@ -99,7 +105,7 @@ def completion(person: Person, prefix: str) -> KeptCompletion:
         suffix="",
         chat=(),
         completion="planted completion",
-        finish=Finish.STOP,
+        finish=FinishReason.STOP,
     )
 
 

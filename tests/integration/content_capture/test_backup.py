@@ -11,13 +11,13 @@ from django.core.management import CommandError
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from caret.foundation.crypto.aead import SealBroken
-from caret.foundation.postgres.roles import find_powers
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.crypto.aead import DecryptionFailed
+from caret.foundation.postgres.roles import find_rls_bypasses
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.credentials import DATABASE
 from console.sign_in.session_store import SessionStore
 from tenants.base import tombstones as store_of_notes
-from tenants.base.tombstones import mark_store
+from tenants.base.tombstones import initialize_store
 from tenants.models import (
     AuditEntry,
     DataKey,
@@ -28,7 +28,7 @@ from tenants.privacy.content_capture.erasure import scope_of
 from tenants.security.encryption import destroyed_keys
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.operations import shred_scope, shred_tenant
-from tenants.security.encryption.rotation import rotate_tenant
+from tenants.security.encryption.rotation import rotate_tenant_keys
 from tests.integration.content_capture.backup_restore import (
     back_up,
     destroy_again,
@@ -58,8 +58,8 @@ def test_what_was_lost_is_there_again(
         told = restore(backup)
         contents = opened(acme.company)
         num_sessions = Session.objects.count()
-        powers = find_powers(connections["default"])
-        with tenant(globex.company.tenant_id):
+        powers = find_rls_bypasses(connections["default"])
+        with tenant_scope(globex.company.tenant_id):
             seen = set(Membership.objects.values_list("tenant_id", flat=True))
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
@@ -80,16 +80,16 @@ def test_data_without_keys_opens_nothing(
 ) -> None:
     acme.agree(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         wrapped = [bytes(key.wrapped or b"") for key in DataKey.objects.all()]
         sealed = [bytes(key.wrapped or b"") for key in TenantKey.objects.all()]
     back_up(backup)
 
     with lost(services, monkeypatch):
         restore((backup[0], None))
-        with tenant(acme.company.tenant_id):
+        with tenant_scope(acme.company.tenant_id):
             num_keys = DataKey.objects.count() + TenantKey.objects.count()
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             opened(acme.company)
 
     assert wrapped
@@ -122,7 +122,7 @@ def test_what_was_shredded_since_stays_shredded(
         with pytest.raises(KeyDestroyed):
             opened(acme.company)
         neighbours = opened(globex.company)
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             (entry,) = AuditEntry.objects.filter(action="keys.destroyed_again")
 
     assert f"{len(shredded)} keys were destroyed again" in told
@@ -140,8 +140,8 @@ def test_a_key_that_was_replaced_is_not_shredded(
     acme.keep(acme.company.developer, SECRET)
     back_up(backup)
     later = timezone.now() + timedelta(days=1)
-    rotate_tenant(tenant_id=acme.company.tenant_id, now=later, older_than=later)
-    destroyed_keys.note_missed(now=later)
+    rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=later, older_than=later)
+    destroyed_keys.write_missing(now=later)
 
     with lost(services, monkeypatch):
         restore(backup)
@@ -165,7 +165,7 @@ def test_nothing_is_restored_without_the_store_that_says_what_is_gone(
         noted.rmdir()
         with pytest.raises(CommandError, match="CARET_DESTROYED_KEYS_STORE"):
             restore(backup)
-        mark_store()
+        initialize_store()
         assert "Restored." in restore(backup)
 
 
@@ -223,11 +223,11 @@ def test_what_was_not_noted_at_once_is_noted_later(
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
     before = [path.name for path in noted.rglob("*")]
 
-    num_noted = destroyed_keys.note_missed(now=now)
+    num_noted = destroyed_keys.write_missing(now=now)
 
     assert before == ["README"]
     assert num_noted >= 1
-    assert destroyed_keys.note_missed(now=now) == 0
+    assert destroyed_keys.write_missing(now=now) == 0
 
 
 def test_backups_are_their_owners_alone_and_replace_nothing(backup: tuple[Path, Path]) -> None:

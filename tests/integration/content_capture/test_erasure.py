@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.signing_keys import signing_keys
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import Membership, Tenant
@@ -17,7 +17,7 @@ from tenants.privacy.retention.operations import NewHold, place_hold
 from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.encryption.errors import KeyDestroyed
-from tenants.security.encryption.queries import find_evidence, open_sealed
+from tenants.security.encryption.queries import find_destruction_proofs, open_sealed
 from tests.integration.content_capture.consenting_tenant import BOTH, Willing, files, sweep
 
 
@@ -28,12 +28,12 @@ def test_withdrawal_makes_all_unreadable_at_once_and_objects_go(
     acme.agree(ada)
     acme.keep(ada, "planted")
     (row,) = acme.objects
-    sealed = object_store.get(acme.company.tenant_id, row.id)
+    sealed = object_store.get_object(acme.company.tenant_id, row.id)
 
     acme.agree(ada, NO_CONSENT)
 
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=object_store.place(row.id), sealed=sealed)
+        open_sealed(acme.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed)
     sweep()
     assert (acme.objects, files(folder)) == ([], [])
 
@@ -52,7 +52,7 @@ def test_withdrawal_leaves_a_record_that_a_certificate_can_be_made_of(acme: Will
     assert (record.num_objects, record.num_items, record.num_bytes) == (1, 2, row.num_bytes)
     assert record.finished_at is not None
     (key,) = record.keys
-    (evidence,) = find_evidence(
+    (evidence,) = find_destruction_proofs(
         tenant_id=acme.company.tenant_id, scope=erasure.scope_of(ada.user_id)
     )
     assert (key["id"], key["fingerprint"]) == (str(evidence.key_id), evidence.fingerprint)
@@ -152,7 +152,7 @@ def test_who_is_no_member_any_more_has_nothing_kept_nor_agreed(acme: Willing, fo
 
     remove_member(actor=acme.company.platform, user_id=ada.user_id, reason="", now=timezone.now())
     sweep()
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=None)  # he comes back
 
     assert (acme.objects, files(folder)) == ([], [])
@@ -163,7 +163,7 @@ def test_what_a_restored_backup_has_brought_back_goes(acme: Willing, folder: Pat
     ada = acme.company.developer
     acme.agree(ada)
     acme.keep(ada, "planted")
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=timezone.now())
 
     sweep()
@@ -175,7 +175,7 @@ def test_what_a_restored_backup_has_brought_back_goes(acme: Willing, folder: Pat
 def test_a_closed_tenant_keeps_nothing(acme: Willing, folder: Path) -> None:
     acme.agree(acme.company.developer)
     acme.keep(acme.company.developer, "planted")
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         Tenant.objects.filter(id=acme.company.tenant_id).update(status=TenantStatus.CLOSED)
 
     sweep()
@@ -230,7 +230,7 @@ def test_erasure_that_failed_goes_on_with_the_next_run(
     for _ in range(3):
         acme.keep(ada, "planted")
     acme.agree(ada, NO_CONSENT)
-    delete, calls = object_store.delete, list[object]()
+    delete, calls = object_store.delete_object, list[object]()
 
     def failing(*arguments: object) -> None:
         calls.append(arguments)

@@ -9,14 +9,14 @@ from django.utils import timezone
 from redis.asyncio import Redis
 
 from caret.contracts.captured_content import CONTENT, MAX_AGE_S
-from caret.contracts.usage import Finish, OutcomeEvent
+from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.clock import SystemClock
 from caret.foundation.ids import new_request_id
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.suggestion_edit import Edit
+from inference.completion.request_trace import RequestTrace
+from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.send_queue import MAX_OF_TENANT
-from inference.content_capture.telemetry import Telemetry
+from inference.content_capture.telemetry import ContentCapture
 from tenants.base.redis_connection import connect
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.privacy.consent.consent import NO_CONSENT
@@ -33,22 +33,24 @@ def principal(willing: Willing, person: Person) -> Principal:
     return Principal(credential=credential, snapshot=snapshot)
 
 
-def end(telemetry: Telemetry, by: Principal, text: str) -> None:
+def end(telemetry: ContentCapture, by: Principal, text: str) -> None:
     now_ms = SystemClock().now_ms()
-    account = Account(arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock())
+    account = RequestTrace(
+        arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock()
+    )
     account.principal = by
     account.admits(make_admitted(principal=by, prefix=f"{text} = "))
     account.sent("1", at_s=0.0)
-    account.finish(Finish.STOP)
+    account.finish(FinishReason.STOP)
     telemetry.ended(account)
 
 
-def deliver(fill: Callable[[Telemetry], None]) -> None:
+def deliver(fill: Callable[[ContentCapture], None]) -> None:
     """What a gateway does with what `fill` gives it."""
 
     async def run() -> None:
         async with Redis.from_url(settings.REDIS_URL) as redis:
-            telemetry = Telemetry(redis, root_secret=settings.ROOT_SECRET, clock=SystemClock())
+            telemetry = ContentCapture(redis, root_secret=settings.ROOT_SECRET, clock=SystemClock())
             fill(telemetry)
             await telemetry.courier.deliver()
 
@@ -70,7 +72,7 @@ def test_an_edit_goes_the_same_way(acme: Willing) -> None:
     ada = acme.company.developer
     acme.agree(ada)
     by = principal(acme, ada)
-    edit = Edit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
+    edit = SuggestionEdit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
 
     deliver(lambda telemetry: telemetry.edited(by, edit))
 
@@ -113,7 +115,7 @@ def test_a_gateway_holds_so_much_of_a_tenant_and_no_more(acme: Willing, globex: 
         each.agree(each.company.developer)
     ours, theirs = (principal(each, each.company.developer) for each in (acme, globex))
 
-    def fill(telemetry: Telemetry) -> None:
+    def fill(telemetry: ContentCapture) -> None:
         for number in range(MAX_OF_TENANT + 10):
             end(telemetry, ours, f"planted{number}")
         end(telemetry, theirs, "theirs")

@@ -13,12 +13,12 @@ from pytest_django import Settings
 
 from caret.contracts.captured_content import CONTENT
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.crypto.aead import SealBroken
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.crypto.aead import DecryptionFailed
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.settings.object_storage import storage_from
 from tenants.base.redis_connection import connect
 from tenants.identity.members.tenant_status import set_status
-from tenants.models import TelemetryObject
+from tenants.models import ContentObject
 from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
@@ -47,8 +47,8 @@ def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Pat
     assert b"planted" not in file.read_bytes()
     opened = open_sealed(
         acme.company.tenant_id,
-        place=object_store.place(row.id),
-        sealed=object_store.get(acme.company.tenant_id, row.id),
+        place=object_store.seal_context(row.id),
+        sealed=object_store.get_object(acme.company.tenant_id, row.id),
     )
     assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
         "planted one",
@@ -72,8 +72,8 @@ def test_what_was_captured_before_the_last_yes_is_not_kept(acme: Willing, folder
     assert (row.num_items, len(row.request_ids)) == (1, 1)
     opened = open_sealed(
         acme.company.tenant_id,
-        place=object_store.place(row.id),
-        sealed=object_store.get(acme.company.tenant_id, row.id),
+        place=object_store.seal_context(row.id),
+        sealed=object_store.get_object(acme.company.tenant_id, row.id),
     )
     assert json.loads(opened)["prefix"] == "captured after"
 
@@ -177,10 +177,12 @@ def test_an_object_that_was_moved_to_the_neighbour_does_not_open(
         each.agree(each.company.developer)
         each.keep(each.company.developer, "planted")
     (row,) = acme.objects
-    sealed = object_store.get(acme.company.tenant_id, row.id)
+    sealed = object_store.get_object(acme.company.tenant_id, row.id)
 
-    with pytest.raises(SealBroken):
-        open_sealed(globex.company.tenant_id, place=object_store.place(row.id), sealed=sealed)
+    with pytest.raises(DecryptionFailed):
+        open_sealed(
+            globex.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed
+        )
 
 
 def test_content_is_kept_in_and_erased_from_a_bucket(
@@ -212,5 +214,5 @@ def test_the_neighbour_sees_no_object_of_ours(acme: Willing, globex: Willing) ->
     acme.agree(acme.company.developer)
     acme.keep(acme.company.developer, "planted")
 
-    with tenant(globex.company.tenant_id):
-        assert TelemetryObject.objects.count() == 0
+    with tenant_scope(globex.company.tenant_id):
+        assert ContentObject.objects.count() == 0

@@ -7,12 +7,16 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones as store_of_notes
 from tenants.base.permissions import Role
 from tenants.compliance.data_subjects import erasure_tombstones as erasures_noted
-from tenants.compliance.data_subjects.erasure_worker import erase_demanded
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure, demand_shredding
+from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
+from tenants.compliance.data_subjects.operations import (
+    ErasureRequest,
+    demand_erasure,
+    request_tenant_erasure,
+)
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import (
     Erasure,
@@ -28,7 +32,7 @@ from tests.stack.services import Services
 
 
 def demand(company: Company, person: Person) -> None:
-    asked = Demand(person.user_id, "her letter")
+    asked = ErasureRequest(person.user_id, "her letter")
     demand_erasure(actor=company.people[Role.OWNER].actor, demand=asked, now=timezone.now())
 
 
@@ -50,18 +54,18 @@ def test_who_was_erased_since_is_erased_again_and_the_neighbour_is_not(
         globex.company.developer,
     )
     demand(acme.company, alice)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
     back_up(backup)
     demand(acme.company, ada)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
 
     with lost(services, monkeypatch):
         told = restore(backup)
-        with tenant(acme.company.tenant_id):
+        with tenant_scope(acme.company.tenant_id):
             ended = Membership.objects.get(user_id=ada.user_id).ended_at
         again = destroy_again()
-        erase_demanded(now=timezone.now())
-        with tenant(acme.company.tenant_id):
+        run_due_erasures(now=timezone.now())
+        with tenant_scope(acme.company.tenant_id):
             erasures = Erasure.objects.order_by("id")
             erased = [str(row.user_id) for row in erasures if row.finished_at is not None]
         emails = dict(User.objects.values_list("id", "email"))
@@ -83,15 +87,15 @@ def test_who_was_the_last_owner_in_the_backup_goes_as_well(
     company = acme.company
     olga, ada = company.people[Role.OWNER], company.developer
     back_up(backup)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(role=Role.OWNER)
-    asked = Demand(olga.user_id, "her letter")
+    asked = ErasureRequest(olga.user_id, "her letter")
     demand_erasure(actor=company.platform, demand=asked, now=timezone.now())
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
 
     with lost(services, monkeypatch):
         restore(backup)
-        erase_demanded(now=timezone.now())
+        run_due_erasures(now=timezone.now())
         emails = set(User.objects.values_list("email", flat=True))
 
     assert olga.email not in emails
@@ -108,14 +112,14 @@ def test_a_tenant_that_was_shredded_since_is_shredded_again(
     back_up(backup)
     release_hold(actor=company.platform, hold_id=hold, reason="x", now=timezone.now())
     close(company)
-    demand_shredding(actor=company.platform, reason="contract, 12", now=timezone.now())
-    erase_demanded(now=timezone.now())
+    request_tenant_erasure(actor=company.platform, reason="contract, 12", now=timezone.now())
+    run_due_erasures(now=timezone.now())
 
     with lost(services, monkeypatch):
         restore(backup)
         status = Tenant.objects.get(id=company.tenant_id).status
-        erase_demanded(now=timezone.now())
-        with tenant(company.tenant_id):
+        run_due_erasures(now=timezone.now())
+        with tenant_scope(company.tenant_id):
             finished_at = Erasure.objects.get(user_id=None).finished_at
         emails = set(User.objects.values_list("email", flat=True))
 
@@ -131,7 +135,7 @@ def test_an_erasure_that_was_not_noted_at_once_is_noted_later(
     with monkeypatch.context() as away:
         away.setattr(type(storage), "save", _away)
         demand(acme.company, acme.company.developer)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
 
     erasures_noted.note_missed(now=timezone.now())
 

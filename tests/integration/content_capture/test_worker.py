@@ -28,8 +28,10 @@ def test_content_is_kept_within_seconds(acme: Willing, worker: Path) -> None:
 
     assert _is_stored(acme, seconds=60), worker.read_text()
     (row,) = acme.objects
-    sealed = object_store.get(acme.company.tenant_id, row.id)
-    opened = open_sealed(acme.company.tenant_id, place=object_store.place(row.id), sealed=sealed)
+    sealed = object_store.get_object(acme.company.tenant_id, row.id)
+    opened = open_sealed(
+        acme.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed
+    )
     assert b"planted" in opened
     assert "planted" not in worker.read_text()
 

@@ -20,11 +20,11 @@ def _database(database: None) -> None:
 
     from caret.contracts.captured_content import CONTENT
     from tenants.base.redis_connection import connect
-    from tenants.compliance.data_subjects.erasure_worker import erase_demanded
+    from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 
     # What earlier tests left.
     connect().delete(CONTENT)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.db import connection
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 
 
@@ -17,7 +17,7 @@ def places_of(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
 def _tables(text: str, tenant_id: TenantId) -> set[str]:
     """As the application sees them; a row as Postgres spells it, bytes as hexadecimal digits."""
     wanted = [f"%{text}%", f"%{text.encode().hex()}%"]
-    with tenant(tenant_id), connection.cursor() as cursor:
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT table_name FROM information_schema.table_privileges"
             " WHERE privilege_type = 'SELECT' AND table_schema = 'public'"

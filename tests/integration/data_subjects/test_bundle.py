@@ -14,16 +14,16 @@ from django.utils import timezone
 
 from caret.foundation.crypto.signing import BadSignature, write_public_keys
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES
-from tenants.compliance.data_subjects.export_bundle import Asked, Bounds, write_bundle
+from tenants.compliance.data_subjects.export_bundle import BundleLimits, BundleRequest, write_bundle
 from tenants.compliance.data_subjects.verification import verify_bundle
 from tenants.compliance.data_subjects.verify_cli import main as verify
-from tenants.models import KeptAnswer, Membership, User
-from tenants.security.audit.queries import Asked as AskedEntries
+from tenants.models import IdempotencyRecord, Membership, User
+from tenants.security.audit.queries import AuditFilter as AskedEntries
 from tenants.security.audit.queries import list_entries
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import make_key
@@ -164,7 +164,7 @@ def test_who_asks_and_why_is_in_the_audit_trail(acme: Traced) -> None:
 
 
 def test_somebody_elses_needs_a_reason_and_ones_own_does_not(acme: Traced) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         acme.bundle(acme.olga, acme.ada.user_id, reason=" ")
 
     assert acme.bundle(acme.ada.actor, acme.ada.user_id, reason="").getvalue()
@@ -188,7 +188,7 @@ def test_what_is_no_id_is_nobodys(acme: Traced) -> None:
 
 
 def test_who_has_left_may_still_be_asked_for(acme: Traced) -> None:
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=acme.ada.user_id).update(ended_at=timezone.now())
 
     assert lines(acme.bundle(acme.olga, acme.ada.user_id), "usage_records")
@@ -196,10 +196,10 @@ def test_who_has_left_may_still_be_asked_for(acme: Traced) -> None:
 
 @pytest.mark.parametrize(
     "bounds",
-    [Bounds(max_rows=5, max_bytes=1 << 30), Bounds(max_rows=1_000, max_bytes=500)],
+    [BundleLimits(max_rows=5, max_bytes=1 << 30), BundleLimits(max_rows=1_000, max_bytes=500)],
     ids=["rows", "bytes"],
 )
-def test_more_than_can_be_sent_at_once_is_refused(acme: Traced, bounds: Bounds) -> None:
+def test_more_than_can_be_sent_at_once_is_refused(acme: Traced, bounds: BundleLimits) -> None:
     with pytest.raises(Conflict, match="export_data_subject"):
         acme.bundle(acme.olga, acme.ada.user_id, bounds=bounds)
 
@@ -227,7 +227,7 @@ def test_while_one_is_made_a_tenants_next_is_refused_to_its_very_end(
         with pytest.raises(Conflict, match="being made"):
             acme.bundle(acme.olga, acme.ada.user_id)
 
-    asked = Asked(UserId(acme.ada.user_id), "her request")
+    asked = BundleRequest(UserId(acme.ada.user_id), "her request")
     out = Asking(ask)
     write_bundle(actor=acme.olga, asked=asked, out=out, now=timezone.now())
 
@@ -248,8 +248,8 @@ def test_over_rest_a_bundle_is_a_file_that_is_not_kept(acme: Traced) -> None:
         assert (response.status_code, response["Content-Type"]) == (200, "application/zip")
         assert response["Cache-Control"] == "no-store"
         assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
-    with tenant(acme.company.tenant_id):
-        assert KeptAnswer.objects.count() == 1  # of what was asked before
+    with tenant_scope(acme.company.tenant_id):
+        assert IdempotencyRecord.objects.count() == 1  # of what was asked before
 
 
 def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_path: Path) -> None:

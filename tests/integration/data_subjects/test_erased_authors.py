@@ -9,23 +9,28 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.compliance.data_subjects.erasure_worker import erase_demanded
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import find_key, list_keys
-from tenants.identity.api_keys.search import WantedKeys, find_keys
-from tenants.identity.api_keys.validation import NewKey
-from tenants.identity.invitations.operations import invite
+from tenants.identity.api_keys.search import KeyFilter, find_keys
+from tenants.identity.api_keys.validation import KeyRequest
+from tenants.identity.invitations.operations import create_invitation
 from tenants.identity.invitations.queries import page_of_invitations
-from tenants.identity.members.operations import join
+from tenants.identity.members.operations import insert_membership
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.overrides.operations import set_layer
-from tenants.policy.overrides.queries import Subject, SubjectKind, find_layer, page_of_layers
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import (
+    OverrideSubject,
+    SubjectKind,
+    find_override,
+    page_of_layers,
+)
 from tenants.policy.queries import get_policy, page_of_versions
 from tenants.privacy.retention.operations import set_rule
 from tenants.privacy.retention.rules_in_force import rules_of
@@ -37,23 +42,23 @@ from tests.fixtures.users import Mailbox, make_colleague, make_team
 class Decided:
     company: Company
     dan: Person
-    team: Subject
+    team: OverrideSubject
     lookup_id: Any
 
     def shown(self) -> list[str | None]:
         """Who is said to have decided, wherever it is said."""
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
-        with tenant(self.company.tenant_id):
+        with tenant_scope(self.company.tenant_id):
             rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
         keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
-        wanted = WantedKeys(text=self.lookup_id)
+        wanted = KeyFilter(text=self.lookup_id)
         keys += find_keys(**page, wanted=wanted, now=now).rows
         keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,
             page_of_versions(**page).rows[0].author_email,
-            find_layer(actor=actor, subject=self.team).author_email,
+            find_override(actor=actor, subject=self.team).author_email,
             page_of_layers(**page).rows[0].author_email,
             rule.author_email,
             page_of_invitations(**page, now=now).rows[0].invited_by_email,
@@ -68,30 +73,32 @@ def decided() -> Decided:
     """By Dan, an administrator here and a developer elsewhere."""
     company, elsewhere = make_company("initech", ACME), make_company("hooli", ACME)
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
-    with tenant(elsewhere.tenant_id):
-        join(tenant_id=elsewhere.tenant_id, user_id=dan.user_id, role=Role.DEVELOPER, now=now)
-    team = Subject(SubjectKind.TEAM, UUID(make_team(company)))
+    with tenant_scope(elsewhere.tenant_id):
+        insert_membership(
+            tenant_id=elsewhere.tenant_id, user_id=dan.user_id, role=Role.DEVELOPER, now=now
+        )
+    team = OverrideSubject(SubjectKind.TEAM, UUID(make_team(company)))
     said: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
     set_policy(document=write_policy(get_policy(actor=dan.actor).policy), **said)
-    set_layer(subject=team, document={"features": []}, **said)
+    set_override(subject=team, document={"features": []}, **said)
     set_rule(data_class=DataClass.USAGE, days=100, **said)
-    invite(
+    create_invitation(
         actor=dan.actor,
         email=f"{dan.user_id}@guest.example",
         role=Role.DEVELOPER,
         mailer=Mailbox(),
         now=now,
     )
-    new = NewKey(kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None)
+    new = KeyRequest(kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None)
     key = create_key(actor=dan.actor, new=new, now=now)
     return Decided(company, dan, team, key.key.lookup_id)
 
 
 def erase(decided: Decided) -> None:
     owner = decided.company.people[Role.OWNER].actor
-    demand = Demand(decided.dan.user_id, "his letter")
+    demand = ErasureRequest(decided.dan.user_id, "his letter")
     demand_erasure(actor=owner, demand=demand, now=timezone.now())
-    assert erase_demanded(now=timezone.now()) == 1
+    assert run_due_erasures(now=timezone.now()) == 1
 
 
 def test_who_was_erased_is_shown_nowhere_while_his_account_lives_on(decided: Decided) -> None:
@@ -105,7 +112,7 @@ def test_who_was_erased_is_shown_nowhere_while_his_account_lives_on(decided: Dec
 
 def test_no_search_for_his_address_finds_his_keys(decided: Decided) -> None:
     owner = decided.company.people[Role.OWNER].actor
-    wanted = WantedKeys(text=decided.dan.email)
+    wanted = KeyFilter(text=decided.dan.email)
     asked: dict[str, Any] = {"actor": owner, "wanted": wanted, "limit": 10, "cursor": None}
     before = find_keys(**asked, now=timezone.now()).rows
 

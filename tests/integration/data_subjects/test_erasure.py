@@ -12,21 +12,24 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.data_subjects import anonymization
-from tenants.compliance.data_subjects.erasure_worker import erase_demanded, rename_late
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.erasure_worker import (
+    pseudonymize_late_records,
+    run_due_erasures,
+)
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import list_erasures
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs import sealed_objects
-from tenants.compliance.exports.jobs.claim import Lost, claim_next
-from tenants.compliance.exports.jobs.state_machine import State
-from tenants.identity.members.operations import join
+from tenants.compliance.exports.jobs.claim import ClaimLost, claim_next
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.identity.members.operations import insert_membership
 from tenants.models import (
     DataKey,
     Erasure,
@@ -34,7 +37,7 @@ from tenants.models import (
     LegalHold,
     Membership,
     Outcome,
-    Typed,
+    TypingReport,
     UsageDay,
     UsageHour,
     UsageRecord,
@@ -45,9 +48,9 @@ from tenants.privacy.content_capture import erasure as telemetry_erasure
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
-from tenants.security.audit.queries import Asked, list_entries
+from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
-from tenants.security.encryption.queries import find_evidence
+from tenants.security.encryption.queries import find_destruction_proofs
 from tenants.tasks import erase_subjects
 from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
 from tests.fixtures.companies import make_completion
@@ -56,17 +59,17 @@ from tests.integration.content_capture.consenting_tenant import files
 from tests.integration.data_subjects.full_text_scan import places_of
 from tests.integration.data_subjects.traces import Traced
 
-COUNTED = (UsageRecord, Outcome, Typed, UsageHour, UsageDay)
+COUNTED = (UsageRecord, Outcome, TypingReport, UsageHour, UsageDay)
 
 
 def demand(traced: Traced, *, by: Actor | None = None, whom: str | None = None) -> uuid.UUID:
-    asked = Demand(whom or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
+    asked = ErasureRequest(whom or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
     return demand_erasure(actor=by or traced.olga, demand=asked, now=timezone.now())
 
 
 def erase(traced: Traced) -> None:
     demand(traced)
-    assert erase_demanded(now=timezone.now()) == 1
+    assert run_due_erasures(now=timezone.now()) == 1
 
 
 def certificate(traced: Traced) -> dict[str, Any]:
@@ -78,7 +81,7 @@ def certificate(traced: Traced) -> dict[str, Any]:
 
 def ids_of(traced: Traced) -> dict[str, set[str]]:
     """Of the users of what is counted."""
-    with tenant(traced.company.tenant_id):
+    with tenant_scope(traced.company.tenant_id):
         return {
             model.__name__: {str(each) for each in model.objects.values_list("user_id", flat=True)}
             for model in COUNTED
@@ -111,7 +114,7 @@ def test_after_it_the_person_is_in_no_table_stream_or_file(
 def test_one_worker_erases_at_a_time_and_the_others_do_not_wait(acme: Traced, folder: Path) -> None:
     demand(acme)
 
-    with alone(connect(), "erasures"):
+    with redis_lock(connect(), "erasures"):
         erase_subjects()
 
     assert "tenants_user" in places(acme, folder)
@@ -129,10 +132,10 @@ def test_what_is_counted_stays_under_one_id_that_is_nobodys(acme: Traced) -> Non
     new = after["UsageRecord"] - before["UsageRecord"]
     assert len(new) == 1
     assert after["UsageRecord"] == new | {acme.company.administrator.user_id}
-    for name in ("Outcome", "Typed", "UsageHour", "UsageDay"):
+    for name in ("Outcome", "TypingReport", "UsageHour", "UsageDay"):
         assert after[name] == new, name
     assert not User.objects.filter(id__in=new).exists()
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         assert Erasure.objects.get().secret is None
 
 
@@ -145,7 +148,9 @@ def test_it_is_certified_with_keys_that_open_nothing(acme: Traced) -> None:
     assert said["rows"]["tenants_usage_record"] == 1
     assert [key["opens"] for key in said["keys"]] == [False]
     scope = f"user:{acme.ada.user_id}"
-    assert not any(e.opens for e in find_evidence(tenant_id=acme.company.tenant_id, scope=scope))
+    assert not any(
+        e.opens for e in find_destruction_proofs(tenant_id=acme.company.tenant_id, scope=scope)
+    )
     assert any("audit" in kept["what"] for kept in said["kept"])
     (row,) = list_erasures(actor=acme.olga, limit=9, cursor=None).rows
     assert row.finished_at is not None
@@ -181,14 +186,14 @@ def test_one_that_is_killed_goes_on_with_the_same_id(
     with monkeypatch.context() as patched:
         patched.setattr(anonymization, "forget", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
-            erase_demanded(now=timezone.now())
+            run_due_erasures(now=timezone.now())
     (killed,) = ids_of(acme)["UsageRecord"]
-    with tenant(acme.company.tenant_id):  # what a gateway had kept for itself
+    with tenant_scope(acme.company.tenant_id):  # what a gateway had kept for itself
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)
 
-    assert erase_demanded(now=timezone.now()) == 1
+    assert run_due_erasures(now=timezone.now()) == 1
     assert killed in ids_of(acme)["UsageRecord"]
 
 
@@ -196,7 +201,7 @@ def test_what_is_delivered_late_is_renamed_as_well(acme: Traced) -> None:
     erase(acme)
     make_completion(acme.company, acme.ada)
 
-    rename_late(now=timezone.now())
+    pseudonymize_late_records(now=timezone.now())
 
     assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
 
@@ -208,14 +213,14 @@ def test_a_tenant_in_which_nothing_can_be_renamed_keeps_no_other_waiting(
     broken, other = (acme, globex)[::order]
     for traced in (acme, globex):
         demand(traced)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
     make_completion(other.company, other.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
     beyond = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # 1 BC in UTC
-    with tenant(broken.company.tenant_id):
+    with tenant_scope(broken.company.tenant_id):
         LegalHold.objects.filter(id=hold_id).update(since=beyond)
 
-    rename_late(now=timezone.now())
+    pseudonymize_late_records(now=timezone.now())
 
     assert other.ada.user_id not in ids_of(other)["UsageRecord"]
     release_hold(actor=broken.olga, hold_id=hold_id, reason="settled", now=timezone.now())
@@ -223,20 +228,20 @@ def test_a_tenant_in_which_nothing_can_be_renamed_keeps_no_other_waiting(
 
 def test_who_comes_back_is_a_member_like_any_other(acme: Traced) -> None:
     demand(acme)
-    with pytest.raises(Conflict), tenant(acme.company.tenant_id):
+    with pytest.raises(Conflict), tenant_scope(acme.company.tenant_id):
         come_back(acme)
-    erase_demanded(now=timezone.now())
-    with tenant(acme.company.tenant_id):
+    run_due_erasures(now=timezone.now())
+    with tenant_scope(acme.company.tenant_id):
         come_back(acme)
     make_completion(acme.company, acme.ada)
 
-    rename_late(now=timezone.now())
+    pseudonymize_late_records(now=timezone.now())
 
     assert acme.ada.user_id in ids_of(acme)["UsageRecord"]
 
 
 def come_back(traced: Traced) -> None:
-    join(
+    insert_membership(
         tenant_id=traced.company.tenant_id,
         user_id=traced.ada.user_id,
         role=Role.DEVELOPER,
@@ -254,9 +259,9 @@ def test_a_storage_that_fails_leaves_it_under_way(
 
     with monkeypatch.context() as patched:
         patched.setattr(telemetry_erasure, "erase_demanded", fail)
-        failed = erase_demanded(now=timezone.now())
+        failed = run_due_erasures(now=timezone.now())
 
-    assert (failed, erase_demanded(now=timezone.now())) == (0, 1)
+    assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)
     # What the first has emptied the second has not.
     assert certificate(acme)["rows"]["tenants_apikey"] == 1
 
@@ -268,9 +273,9 @@ def test_exports_that_may_name_him_expire_and_the_neighbours_stay(
 
     erase(acme)
 
-    assert made(acme.company, uuid.UUID(ours)).state is State.EXPIRED
-    assert made(globex.company, uuid.UUID(theirs)).state is State.FINISHED
-    with tenant(acme.company.tenant_id):
+    assert made(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
+    assert made(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
+    with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
 
 
@@ -288,9 +293,9 @@ def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
 
     erase(acme)
 
-    with pytest.raises(Lost):
+    with pytest.raises(ClaimLost):
         slow.hold()
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
         scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(ours))
         assert not scopes.filter(destroyed_at=None).exists()
@@ -298,12 +303,12 @@ def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
     assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
     build_all(acme.company)
     found = made(acme.company, ours)
-    assert (found.state, found.rows_done) == (State.FINISHED, len(acme.company.people) - 1)
+    assert (found.state, found.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
     assert acme.mark.encode() not in file_of(acme.company, ours)
 
 
 def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex: Traced) -> None:
-    with tenant(globex.company.tenant_id):
+    with tenant_scope(globex.company.tenant_id):
         Membership.objects.create(
             tenant_id=globex.company.tenant_id,
             user_id=acme.ada.user_id,
@@ -315,7 +320,7 @@ def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex
     shown = emails_shown(acme)
 
     demand(globex, whom=acme.ada.user_id)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
 
     assert acme.mark in between
     assert not [email for email in shown if acme.mark in email]
@@ -327,7 +332,7 @@ def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex
 def emails_shown(traced: Traced) -> list[str]:
     """Of those whom the trail and the receipts still name."""
     entries = list_entries(
-        actor=traced.olga, asked=Asked(), limit=100, cursor=None, now=timezone.now()
+        actor=traced.olga, asked=AuditFilter(), limit=100, cursor=None, now=timezone.now()
     ).rows
     receipts = list_receipts(actor=traced.olga, limit=100, cursor=None).rows
     named = [entry.actor_email for entry in entries]
@@ -345,25 +350,27 @@ def test_who_may_not_erases_nobody(acme: Traced, globex: Traced) -> None:
         demand(acme, whom=acme.olga.user_id)
     with pytest.raises(NotFound):
         demand(acme, by=globex.olga)
-    with pytest.raises(Invalid):
-        demand_erasure(actor=acme.olga, demand=Demand(acme.ada.user_id, " "), now=timezone.now())
+    with pytest.raises(InvalidValue):
+        demand_erasure(
+            actor=acme.olga, demand=ErasureRequest(acme.ada.user_id, " "), now=timezone.now()
+        )
 
 
 def test_it_is_done_once(acme: Traced) -> None:
     demand(acme)
     with pytest.raises(Conflict):
         demand(acme)
-    erase_demanded(now=timezone.now())
+    run_due_erasures(now=timezone.now())
     with pytest.raises(Conflict):
         demand(acme)
 
 
 def test_a_record_can_be_made_nobodys_but_not_somebody_elses(acme: Traced) -> None:
     other = make_colleague(acme.company).user_id
-    for model in (UsageRecord, Outcome, Typed):
-        with pytest.raises(ProgrammingError), tenant(acme.company.tenant_id):
+    for model in (UsageRecord, Outcome, TypingReport):
+        with pytest.raises(ProgrammingError), tenant_scope(acme.company.tenant_id):
             model.objects.update(user_id=other)
-    with pytest.raises(ProgrammingError), tenant(acme.company.tenant_id):
+    with pytest.raises(ProgrammingError), tenant_scope(acme.company.tenant_id):
         UsageRecord.objects.update(generated_tokens=0)
 
 

@@ -11,19 +11,19 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.compliance.data_subjects import tenant_purge
 from tenants.identity.members.tenant_status import set_status
-from tenants.models import AuditEntry, Outcome, PolicyVersion, RollupMark, Tenant, TenantKey
+from tenants.models import AuditEntry, DirtyHour, Outcome, PolicyVersion, Tenant, TenantKey
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.operations import seal_for
 from tenants.security.encryption.queries import open_sealed
-from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
 from tests.fixtures.users import make_domain, make_team
 from tests.integration.content_capture.consenting_tenant import files
@@ -67,7 +67,7 @@ def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
         places(globex, folder),
         Tenant.objects.get(id=acme.company.tenant_id).cache_epoch,
     )
-    place = Place("x", "y", "z")
+    place = SealContext("x", "y", "z")
     sealed = seal_for(acme.company.tenant_id, "day:1", place=place, data=b"x", now=timezone.now())
     close(acme)
     before = places(acme, folder)
@@ -81,7 +81,7 @@ def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
     assert len(files(folder)) == 1
     with pytest.raises(KeyDestroyed):
         open_sealed(acme.company.tenant_id, place=place, sealed=sealed)
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         assert not TenantKey.objects.exclude(wrapped=None).exists()
     assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch
 
@@ -90,19 +90,19 @@ def test_what_a_gateway_delivers_later_is_refused_and_not_kept_aside(
     acme: Traced, globex: Traced
 ) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    drain(stream)  # what earlier tests left
+    ingest_all(stream)  # what earlier tests left
     close(acme)
     shred(acme)
     for traced in (acme, globex):
         late = msgspec.structs.replace(outcome(traced.company), user_id=traced.ada.user_id)
         connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late])})
 
-    done = drain(stream)
+    done = ingest_all(stream)
 
     assert (done.records, done.rejected) == (1, 1)
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         assert not Outcome.objects.filter(user_id=acme.ada.user_id).exists()
-        assert not RollupMark.objects.exists()
+        assert not DirtyHour.objects.exists()
     parked: Any = connect().xrevrange(REJECTED_STREAM, count=1)
     assert parked[0][1] == {b"reason": b"tenant_id: shredded", b"data": b""}
 
@@ -127,7 +127,7 @@ def test_it_is_certified_with_every_key_destroyed(acme: Traced) -> None:
     assert {key["scope"] for key in said["keys"]} >= {None}
     assert not any(key["opens"] for key in said["keys"])
     assert said["rows"]["tenants_usage_hour"] >= 1
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         assert AuditEntry.objects.filter(action="tenant.shredded").count() == 1
 
 
@@ -161,7 +161,7 @@ def test_one_that_is_killed_goes_on(
         patched.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shred(acme)
-    with tenant(acme.company.tenant_id):  # keys went first
+    with tenant_scope(acme.company.tenant_id):  # keys went first
         assert not TenantKey.objects.exclude(wrapped=None).exists()
 
     shred(acme)
@@ -187,7 +187,7 @@ def test_what_went_before_a_kill_is_counted_and_counted_once(
 
 
 def test_no_policy_is_deleted_of_a_tenant_that_is_not_shredded(acme: Traced) -> None:
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         before = PolicyVersion.objects.count()
         PolicyVersion.objects.all().delete()
         assert PolicyVersion.objects.count() == before

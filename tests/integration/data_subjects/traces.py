@@ -11,8 +11,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.models import (
     AlertDelivery,
     Budget,
@@ -21,14 +21,14 @@ from tenants.models import (
     Outcome,
     RetrievalChunk,
     ScimUser,
-    Typed,
+    TypingReport,
     User,
 )
 from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
-from tenants.privacy.idempotency.operations import Answer, Repeatable, keep_answer
-from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.idempotency.operations import IdempotentRequest, StoredResponse, store_response
+from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.security.authorization.actor import Actor
-from tenants.usage.rollups.operations import mark_again, roll_up
+from tenants.usage.rollups.operations import mark_period_dirty, roll_up
 from tests.fixtures.companies import Company, Person, make_completion, make_key
 from tests.fixtures.users import send_invitation
 from tests.integration.content_capture.consenting_tenant import Willing, make_willing
@@ -56,7 +56,7 @@ class Traced:
 
     def bundle(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
         out = BytesIO()
-        asked = Asked(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
+        asked = BundleRequest(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
         write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
         return out
 
@@ -85,7 +85,7 @@ def _rename(made: Traced) -> None:
 def _use(made: Traced) -> None:
     request_id = make_completion(made.company, made.ada)
     now, common = timezone.now(), {"tenant_id": made.company.tenant_id, "user_id": made.ada.user_id}
-    with tenant(made.company.tenant_id):
+    with tenant_scope(made.company.tenant_id):
         Outcome.objects.create(
             **common,
             occurred_at=now,
@@ -95,10 +95,10 @@ def _use(made: Traced) -> None:
             chars=4,
             after_ms=0,
         )
-        Typed.objects.create(
+        TypingReport.objects.create(
             **common, occurred_at=now, typed_id=uuid7(), language="python", editor="vim", chars=9
         )
-    mark_again(
+    mark_period_dirty(
         tenant_id=made.company.tenant_id,
         start=now - timedelta(hours=1),
         end=now + timedelta(hours=1),
@@ -108,7 +108,7 @@ def _use(made: Traced) -> None:
 
 def _spend(made: Traced) -> None:
     now, tenant_id = timezone.now(), made.company.tenant_id
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         budget = Budget.objects.create(
             tenant_id=tenant_id,
             scope="user",
@@ -140,7 +140,7 @@ def _spend(made: Traced) -> None:
 
 def _provision(made: Traced) -> None:
     now = timezone.now()
-    with tenant(made.company.tenant_id):
+    with tenant_scope(made.company.tenant_id):
         ScimUser.objects.create(
             tenant_id=made.company.tenant_id,
             user_id=made.ada.user_id,
@@ -157,8 +157,8 @@ def _provision(made: Traced) -> None:
 def _index(made: Traced) -> None:
     """As strict isolation keeps it: for her alone."""
     holder, row_id, now = made.ada.user_id, uuid.uuid4(), timezone.now()
-    vault = Vault(settings.ROOT_SECRET, tenant_id=made.company.tenant_id, holder=holder)
-    with tenant(made.company.tenant_id):
+    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=made.company.tenant_id, holder=holder)
+    with tenant_scope(made.company.tenant_id):
         RetrievalChunk.objects.create(
             tenant_id=made.company.tenant_id,
             id=row_id,
@@ -176,8 +176,8 @@ def _index(made: Traced) -> None:
 
 def _ask_again(made: Traced) -> None:
     ada = made.ada.actor
-    named = Repeatable(
+    named = IdempotentRequest(
         ada.tenant_id, ada.caller, ada.authority, "once", "POST", "/api/v1/keys", b"{}"
     )
-    with tenant(made.company.tenant_id):
-        keep_answer(named, Answer(201, made.mark.encode()), now=timezone.now())
+    with tenant_scope(made.company.tenant_id):
+        store_response(named, StoredResponse(201, made.mark.encode()), now=timezone.now())

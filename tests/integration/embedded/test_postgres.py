@@ -8,7 +8,7 @@ import pytest
 
 from caret.local.paths import EmbeddedPaths
 from caret.local.postgres import EmbeddedPostgres
-from caret.local.postgres_account import Account, choose_account
+from caret.local.postgres_account import PostgresUser, choose_account
 
 
 @pytest.fixture
@@ -96,9 +96,11 @@ def test_it_listens_on_no_port(paths: EmbeddedPaths) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must become somebody else")
-@pytest.mark.parametrize("account", [Account.NAMESPACE, Account.CAPABILITY])
-def test_root_has_two_ways_below_its_private_folder(paths: EmbeddedPaths, account: Account) -> None:
-    if account is Account.NAMESPACE and choose_account() is not Account.NAMESPACE:
+@pytest.mark.parametrize("account", [PostgresUser.NAMESPACE, PostgresUser.CAPABILITY])
+def test_root_has_two_ways_below_its_private_folder(
+    paths: EmbeddedPaths, account: PostgresUser
+) -> None:
+    if account is PostgresUser.NAMESPACE and choose_account() is not PostgresUser.NAMESPACE:
         pytest.skip("this machine allows no user namespaces")
 
     with EmbeddedPostgres(paths, account=account), _owner(paths) as owner:
@@ -107,8 +109,8 @@ def test_root_has_two_ways_below_its_private_folder(paths: EmbeddedPaths, accoun
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must become somebody else")
 def test_the_data_survive_a_change_of_the_way(paths: EmbeddedPaths) -> None:
-    ways = [Account.CAPABILITY]
-    ways += [Account.NAMESPACE] if choose_account() is Account.NAMESPACE else []
+    ways = [PostgresUser.CAPABILITY]
+    ways += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []
     with EmbeddedPostgres(paths, account=ways[-1]), _owner(paths) as owner:
         owner.execute("CREATE TABLE kept AS SELECT 7 AS id")
 

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.child_process import Child, ChildSpec, dying_with_parent
-from caret.local.process_tag import end_marked, environment_with, home_digest, marked_pids, new_mark
+from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
+from caret.local.process_tag import (
+    environment_with,
+    find_tagged_pids,
+    home_digest,
+    new_tag,
+    terminate_tagged,
+)
 from caret.local.watchdog import Watchdog
 from tests.stack.waiting import wait_until
 
@@ -41,9 +47,9 @@ _SUPERVISOR = """
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Iterator[str]:
-    mark = new_mark(tmp_path)
+    mark = new_tag(tmp_path)
     yield mark
-    end_marked(mark, grace_s=0.0)
+    terminate_tagged(mark, grace_s=0.0)
 
 
 def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess.Popen[str]:
@@ -57,7 +63,7 @@ def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "started\n"
-    wait_until(lambda: len(marked_pids(mark)) >= 3, timeout_s=10)
+    wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=10)
     return supervisor
 
 
@@ -65,7 +71,7 @@ def test_everything_ends_when_the_supervisor_is_killed(mark: str, tmp_path: Path
     with _start_supervisor(mark, tmp_path, guarded=True) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: not marked_pids(mark), timeout_s=10)
+    wait_until(lambda: not find_tagged_pids(mark), timeout_s=10)
 
 
 def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path: Path) -> None:
@@ -73,13 +79,13 @@ def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path:
     with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: len(marked_pids(mark)) < 3, timeout_s=10)
-    assert marked_pids(mark)
+    wait_until(lambda: len(find_tagged_pids(mark)) < 3, timeout_s=10)
+    assert find_tagged_pids(mark)
 
 
 def test_an_orderly_end_leaves_no_grandchildren(mark: str, tmp_path: Path) -> None:
     with Watchdog(mark, grace_s=0.5):
-        child = Child(
+        child = ChildProcess(
             ChildSpec(
                 name="Child",
                 command=dying_with_parent(("sh", "-c", "setsid sleep 600 & sleep 600")),
@@ -88,11 +94,11 @@ def test_an_orderly_end_leaves_no_grandchildren(mark: str, tmp_path: Path) -> No
             )
         )
         child.start()
-        wait_until(lambda: len(marked_pids(mark)) >= 3, timeout_s=10)
+        wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=10)
         child.stop()
-        assert marked_pids(mark)
+        assert find_tagged_pids(mark)
 
-    assert not marked_pids(mark)
+    assert not find_tagged_pids(mark)
 
 
 def test_a_killed_watchdog_is_started_again(mark: str) -> None:
@@ -118,7 +124,7 @@ def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
 
 def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    child = Child(
+    child = ChildProcess(
         ChildSpec(
             name="Stubborn",
             command=("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"),
@@ -151,11 +157,11 @@ def _status(pid: int) -> dict[str, str]:
 
 
 def test_leftovers_of_a_home_are_found_whoever_left_them(tmp_path: Path) -> None:
-    mark = new_mark(tmp_path)
+    mark = new_tag(tmp_path)
     pipe = subprocess.PIPE
     with subprocess.Popen("cat", env=environment_with(mark), stdin=pipe, stdout=pipe) as leftover:
         _await_echo(leftover)
-        num_ended = end_marked(home_digest(tmp_path), grace_s=1.0)
+        num_ended = terminate_tagged(home_digest(tmp_path), grace_s=1.0)
 
         assert num_ended == 1
         assert leftover.wait(timeout=5) == -signal.SIGTERM
@@ -171,9 +177,9 @@ def _await_echo(cat: subprocess.Popen[bytes]) -> None:
 
 
 def test_the_neighbours_home_is_left_alone(tmp_path: Path) -> None:
-    mark = new_mark(tmp_path / "neighbour")
+    mark = new_tag(tmp_path / "neighbour")
     with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as neighbour:
-        end_marked(home_digest(tmp_path / "mine"), grace_s=0.0)
+        terminate_tagged(home_digest(tmp_path / "mine"), grace_s=0.0)
 
         assert neighbour.poll() is None
         neighbour.kill()

@@ -17,20 +17,20 @@ from caret.contracts.added_replicas import (
     decode_addition,
     encode_addition,
 )
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import (
-    Known,
-    NewReplica,
-    OldReplica,
+    AddReplica,
+    FleetView,
+    RemoveReplica,
     add_replica,
     read_additions,
     remove_replica,
 )
-from tenants.fleet.pools.draining import LastOfPool
-from tenants.fleet.pools.fleet_state import Steering
-from tenants.fleet.pools.metric_samples import Samples, parse
+from tenants.fleet.pools.draining import LastReplicaOfPool
+from tenants.fleet.pools.fleet_state import FleetStateStore
+from tenants.fleet.pools.metric_samples import MetricSamples, parse
 from tenants.fleet.pools.pool_status import members_of, places_of
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.gateway_stack import Site, own_site, until
@@ -64,13 +64,13 @@ def _other(site: Site) -> str:
     return site.engine_url.replace("127.0.0.1", "localhost")
 
 
-async def _told(site: Site) -> Samples:
+async def _told(site: Site) -> MetricSamples:
     return parse(await site.metrics())
 
 
-async def _known(site: Site, *drained: str) -> Known:
+async def _known(site: Site, *drained: str) -> FleetView:
     told = await _told(site)
-    return Known(members_of(told), places_of(told), frozenset(drained))
+    return FleetView(members_of(told), places_of(told), frozenset(drained))
 
 
 async def _add(
@@ -85,14 +85,14 @@ async def _add(
     assert await _becomes(site, _other(site).removeprefix("http://"), is_member=False)
     known = await _known(site)
     return add_replica(
-        connection, operator=_operator(role), wish=NewReplica(**wish), known=known, now=NOW
+        connection, operator=_operator(role), wish=AddReplica(**wish), known=known, now=NOW
     )
 
 
-async def _remove(connection: redis.Redis, site: Site, known: Known, **fields: str) -> None:
+async def _remove(connection: redis.Redis, site: Site, known: FleetView, **fields: str) -> None:
     wish = {"pool": POOL, "replica": _other(site).removeprefix("http://"), "reason": "Mended"}
     remove_replica(
-        connection, operator=_operator(), wish=OldReplica(**wish | fields), known=known, now=NOW
+        connection, operator=_operator(), wish=RemoveReplica(**wish | fields), known=known, now=NOW
     )
 
 
@@ -194,7 +194,7 @@ class _listening:  # noqa: N801  # used like a function
 async def test_what_is_written_wrongly_is_told_by_its_field(
     site: Site, connection: redis.Redis, fields: dict[str, str], wrong: str
 ) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         await _add(connection, site, role=OperatorRole.MANAGER, **fields)
 
     assert refused.value.field == wrong
@@ -229,8 +229,8 @@ async def test_what_is_so_already_is_refused(site: Site, connection: redis.Redis
 async def test_where_the_catalogue_names_no_place_nothing_is_added(
     site: Site, connection: redis.Redis
 ) -> None:
-    known = Known({POOL: frozenset()}, {}, frozenset())
-    wish = NewReplica(POOL, "http://localhost:1", "Ticket 4711")
+    known = FleetView({POOL: frozenset()}, {}, frozenset())
+    wish = AddReplica(POOL, "http://localhost:1", "Ticket 4711")
 
     with pytest.raises(Conflict, match="lets no replica be added"):
         add_replica(connection, operator=_operator(), wish=wish, known=known, now=NOW)
@@ -241,7 +241,7 @@ async def test_the_last_one_goes_only_when_it_is_named(site: Site, connection: r
     assert await _becomes(site, two, is_member=True)
     known = await _known(site, one)
 
-    with pytest.raises(LastOfPool):
+    with pytest.raises(LastReplicaOfPool):
         await _remove(connection, site, known)
     await _remove(connection, site, known, confirmation=two)
 
@@ -263,7 +263,7 @@ async def test_who_did_it_and_why_is_kept(site: Site, connection: redis.Redis) -
 async def test_of_two_who_change_at_once_one_is_refused(
     site: Site, connection: redis.Redis
 ) -> None:
-    steering = Steering(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
+    steering = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
     seen = read_additions(connection).version
     await _add(connection, site)
 

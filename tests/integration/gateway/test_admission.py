@@ -18,13 +18,13 @@ import msgspec
 import pytest
 import redis
 
-from caret.contracts.policy import Limits, RateLimit, TenantPolicy, Tier
+from caret.contracts.policy import PolicyLimits, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.service import await_ready
 from tenants.models import UsageRecord
-from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import (
     gateway_part,
@@ -54,7 +54,7 @@ def site(fake_engine_url: str) -> Iterator[Site]:
         yield made
 
 
-def _publish(site: Site, *, limits: Limits, **changes: Any) -> tuple[TenantSnapshot, str]:
+def _publish(site: Site, *, limits: PolicyLimits, **changes: Any) -> tuple[TenantSnapshot, str]:
     """A tenant of the test's own, and its key."""
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(site.home.paths))
     policy: TenantPolicy = msgspec.structs.replace(snapshot.policy, limits=limits)
@@ -103,7 +103,7 @@ async def _known(site: Site, key: str) -> str:
 
 
 async def test_two_gateways_keep_one_limit(site: Site) -> None:
-    limits = Limits(user=RateLimit(per_minute=1, burst=8))
+    limits = PolicyLimits(user=RateLimit(per_minute=1, burst=8))
     _, key = _publish(site, limits=limits)
     with _second_gateway(site) as second:
         for one in (site, second):
@@ -121,7 +121,7 @@ async def test_two_gateways_keep_one_limit(site: Site) -> None:
 
 
 async def test_a_spent_budget_leaves_the_neighbour_alone(site: Site) -> None:
-    _, key = _publish(site, limits=Limits(tokens_per_day={Tier.FAST: 1}))
+    _, key = _publish(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
     await _known(site, key)
 
     (spent,) = await _answers(site, key, 1)
@@ -153,7 +153,7 @@ async def test_completions_go_on_while_redis_hangs_and_are_ingested_once(
     site: Site, database: None
 ) -> None:
     company = await in_thread(lambda: make_company("initech", {}))
-    limits = Limits(
+    limits = PolicyLimits(
         tenant=RateLimit(per_minute=6_000, burst=1_000), tokens_per_day={Tier.FAST: 10**9}
     )
     _, key = _publish(site, limits=limits, tenant_id=company.tenant_id)
@@ -198,7 +198,7 @@ async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
 def _ingested(site: Site, company: Company) -> dict[str, int]:
     """How many rows each completion has, after the control plane's own ingest."""
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
-        drain(UsageStream(connection, consumer="test"))
-    with tenant(company.tenant_id):
+        ingest_all(UsageStream(connection, consumer="test"))
+    with tenant_scope(company.tenant_id):
         rows = UsageRecord.objects.values_list("request_id", flat=True)
         return dict(Counter(str(request_id) for request_id in rows))

@@ -7,14 +7,14 @@ import msgspec
 import redis
 from websockets.exceptions import InvalidStatus
 
-from caret.client.websocket_client import Stream
+from caret.client.websocket_client import CompletionStream
 from caret.contracts.captured_content import (
     CONTENT,
-    Batch,
+    CapturedCompletion,
+    CapturedEdit,
+    ContentBatch,
+    ContentSealer,
     Item,
-    KeptCompletion,
-    KeptEdit,
-    TelemetrySealer,
 )
 from caret.contracts.policy import Telemetry
 from caret.contracts.sealed_message import FIELD
@@ -48,11 +48,11 @@ class Tenant:
 
     def sent(self) -> list[Item]:
         """All of this tenant's that was ever sent."""
-        sealer = TelemetrySealer(root_secret_of(self.site.home.paths))
+        sealer = ContentSealer(root_secret_of(self.site.home.paths))
         address = self.site.home.paths.redis_url.read_text().strip()
         with redis.Redis.from_url(address) as connection:
             entries = cast(Entries, connection.xrange(CONTENT))
-        opened = [sealer.open(fields[FIELD.encode()], Batch) for _, fields in entries]
+        opened = [sealer.open(fields[FIELD.encode()], ContentBatch) for _, fields in entries]
         mine = [batch for tenant_id, batch in opened if tenant_id == self.snapshot.tenant_id]
         return [item for batch in mine for item in batch.items]
 
@@ -78,7 +78,7 @@ async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> N
         await ask(site, stream, prefix, **outcome)
 
 
-async def ask(site: Site, stream: Stream, prefix: str, **outcome: Any) -> None:
+async def ask(site: Site, stream: CompletionStream, prefix: str, **outcome: Any) -> None:
     identifier = site.new_id()
     frame = {"type": "complete", "id": identifier, "mode": "fim", "path": "a.txt", "max_tokens": 2}
     await stream.send({**frame, "prefix": prefix})
@@ -94,11 +94,11 @@ async def prefixes_once(tenant: Tenant, *, last: str) -> list[str]:
 
     async def is_there() -> bool:
         return any(
-            isinstance(item, KeptCompletion) and item.prefix == last for item in tenant.sent()
+            isinstance(item, CapturedCompletion) and item.prefix == last for item in tenant.sent()
         )
 
     assert await until(is_there, patience_s=10.0), f"{last!r} was not sent"
-    return [item.prefix for item in tenant.sent() if isinstance(item, KeptCompletion)]
+    return [item.prefix for item in tenant.sent() if isinstance(item, CapturedCompletion)]
 
 
 async def test_with_both_keys_turned_content_is_sent_sealed(quick_site: Site) -> None:
@@ -110,7 +110,7 @@ async def test_with_both_keys_turned_content_is_sent_sealed(quick_site: Site) ->
     address = quick_site.home.paths.redis_url.read_text().strip()
     with redis.Redis.from_url(address) as connection:
         assert b"planted" not in (connection.dump(CONTENT) or b"")
-    (edit,) = [item for item in tenant.sent() if isinstance(item, KeptEdit)]
+    (edit,) = [item for item in tenant.sent() if isinstance(item, CapturedEdit)]
     assert edit.text == "edited = 1"
 
 

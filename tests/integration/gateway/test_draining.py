@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.draining import LastOfPool, Wish, change_drain, read_drains
+from tenants.fleet.pools.draining import DrainRequest, LastReplicaOfPool, read_drains, set_drain
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
@@ -53,10 +53,10 @@ def _replicas(site: Site) -> list[str]:
 def _change(connection: redis.Redis, site: Site, replica: str, **wish: object) -> None:
     every = frozenset(_replicas(site))
     asked = {"is_drained": True, "reason": "Ticket 4711"} | wish
-    change_drain(
+    set_drain(
         connection,
         operator=_operator(),
-        wish=Wish(replica, **asked),  # type: ignore[arg-type]  # as each test has it
+        wish=DrainRequest(replica, **asked),  # type: ignore[arg-type]  # as each test has it
         members={"demo-fast": every, "demo-quality": every},
         now=NOW,
     )
@@ -139,7 +139,7 @@ async def test_the_last_one_goes_only_when_it_is_named_and_then_the_pool_sheds(
     one, two = _replicas(site)
     _change(connection, site, one)
 
-    with pytest.raises(LastOfPool) as refused:
+    with pytest.raises(LastReplicaOfPool) as refused:
         _change(connection, site, two)
     _change(connection, site, two, confirmation=two)
 
@@ -161,7 +161,7 @@ async def test_what_makes_no_sense_is_refused_and_changes_nothing(
 
     with pytest.raises(NotFound):
         _change(connection, site, "10.0.0.9:8000")
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         _change(connection, site, one, reason="  ")
     with pytest.raises(Conflict):
         _change(connection, site, one, is_drained=False)
@@ -173,10 +173,10 @@ async def test_support_drains_nothing(site: Site, connection: redis.Redis) -> No
     one, _ = _replicas(site)
 
     with pytest.raises(Forbidden):
-        change_drain(
+        set_drain(
             connection,
             operator=_operator(OperatorRole.SUPPORT),
-            wish=Wish(one, is_drained=True, reason="x"),
+            wish=DrainRequest(one, is_drained=True, reason="x"),
             members={"demo-fast": frozenset(_replicas(site))},
             now=NOW,
         )

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from caret.client.websocket_client import Stream
+from caret.client.websocket_client import CompletionStream
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.ids import RequestId
 from caret.foundation.web.connection_draining import SERVICE_RESTART
@@ -43,7 +43,7 @@ async def test_a_completion_under_way_ends_and_then_the_editor_is_told_to_connec
     leaving: Site,
 ) -> None:
     async with leaving.raw() as socket:
-        stream = Stream(socket)
+        stream = CompletionStream(socket)
         frame = _frame(leaving, max_tokens=NUM_TOKENS)
         await stream.send(frame)
         first = await stream.receive()
@@ -91,7 +91,7 @@ async def test_what_lasts_longer_is_cut_and_still_recorded(
         (await engine.get("/fault/a%20stall")).close()
         try:
             async with leaving.raw() as socket:
-                stream = Stream(socket)
+                stream = CompletionStream(socket)
                 await stream.send(_frame(leaving, max_tokens=NUM_TOKENS))
                 await _until_asked(engine)
                 leaving.gateway.child.ask_to_stop()

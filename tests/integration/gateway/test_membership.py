@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from caret.client.websocket_client import Stream
+from caret.client.websocket_client import CompletionStream
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.dns_server import DnsServer, dns_server_beside
@@ -109,7 +109,7 @@ async def test_who_joins_and_leaves_is_asked_as_long_as_it_is_there(parts: Parts
 async def test_what_is_under_way_where_somebody_leaves_ends_as_it_would(parts: Parts) -> None:
     parts.one.wait_s = 8.0  # longer than a round
     async with parts.site.raw() as socket:
-        stream = Stream(socket)
+        stream = CompletionStream(socket)
         frame = {"type": "complete", "id": parts.site.new_id(), "mode": "fim", "prefix": "a = "}
         begun = parts.one.num_completions
         stays = asyncio.create_task(ask(stream, frame | {"suffix": "\n", "max_tokens": 1}))

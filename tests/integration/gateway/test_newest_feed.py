@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.local.paths import EmbeddedPaths
 from caret.local.service import await_ready
 from caret.local.valkey import EmbeddedValkey
-from inference.gateway.supersession.feed import CHANNEL, NewestFeed
+from inference.gateway.supersession.feed import CHANNEL, SupersessionFeed
 from tests.fakes.clock import FakeClock
 from tests.fakes.supersession import ClaimingGateway
 
@@ -44,7 +44,7 @@ async def gateways(
 async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[ClaimingGateway]:
     gateway = ClaimingGateway(clock)
     async with Redis.from_url(paths.redis_url.read_text().strip(), socket_timeout=0.5) as redis:
-        feed = asyncio.create_task(NewestFeed(redis, gateway.queue, gateway.newest).run())
+        feed = asyncio.create_task(SupersessionFeed(redis, gateway.queue, gateway.newest).run())
         try:
             yield gateway
         finally:
@@ -61,7 +61,7 @@ async def _is_superseded_there(here: ClaimingGateway, there: ClaimingGateway) ->
             await here.begins()
             await asyncio.wait({older.task}, timeout=0.2)
             if older.end is not None:
-                return older.end == Finish.SUPERSEDED
+                return older.end == FinishReason.SUPERSEDED
 
 
 async def test_a_request_on_one_gateway_supersedes_the_older_on_the_other(

@@ -5,7 +5,7 @@ import json
 import pytest
 from prometheus_client import generate_latest
 
-from caret.client.synthetic_probe import Probe, Seen, type_once
+from caret.client.synthetic_probe import ProbeResult, SyntheticProbe, run_probe
 from tenants.fleet.pools.metric_samples import parse
 from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
@@ -14,7 +14,7 @@ from tests.stack.ports import free_port
 async def test_what_is_typed_is_answered_and_the_rest_superseded(quick_site: Site) -> None:
     before = await quick_site.num_records()
 
-    seen = await type_once(quick_site.url, quick_site.acme, number=1)
+    seen = await run_probe(quick_site.url, quick_site.acme, number=1)
 
     records = await quick_site.records_after(before, count=4)
     assert seen.result in ("text", "nothing")
@@ -23,13 +23,13 @@ async def test_what_is_typed_is_answered_and_the_rest_superseded(quick_site: Sit
 
 
 async def test_a_key_that_is_none_is_told_by_its_code(quick_site: Site) -> None:
-    seen = await type_once(quick_site.url, "nobody's", number=2)
+    seen = await run_probe(quick_site.url, "nobody's", number=2)
 
     assert (seen.result, seen.code, seen.first_s) == ("refused", "invalid_key", None)
 
 
 async def test_where_nobody_listens_it_says_so() -> None:
-    seen = await type_once(f"http://127.0.0.1:{free_port()}", "key", number=3)
+    seen = await run_probe(f"http://127.0.0.1:{free_port()}", "key", number=3)
 
     assert seen.result == "unreachable"
 
@@ -50,9 +50,9 @@ async def test_a_cancel_is_in_the_gateways_metrics(quick_site: Site) -> None:
 
 def test_what_it_saw_is_on_its_page() -> None:
 
-    probe = Probe()
-    probe.saw(Seen("text", "", 0.03))
-    probe.saw(Seen("refused", "invalid_key", None))
+    probe = SyntheticProbe()
+    probe.saw(ProbeResult("text", "", 0.03))
+    probe.saw(ProbeResult("refused", "invalid_key", None))
 
     page = parse(generate_latest(probe.registry).decode())
 

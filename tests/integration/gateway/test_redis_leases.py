@@ -16,9 +16,9 @@ from redis.asyncio import Redis
 from caret.foundation.clock import SystemClock
 from caret.local.paths import EmbeddedPaths
 from caret.local.valkey import EmbeddedValkey
-from inference.gateway.rate_limits.leased_bucket import Grant, LeaseRequest, Rule
-from inference.gateway.rate_limits.leases import Leases, OverLimit, Want
-from inference.gateway.rate_limits.redis_lease_store import RedisLeases, redis_for_leases
+from inference.gateway.rate_limits.leased_bucket import BucketSpec, LeaseGrant, LeaseRequest
+from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, SpendRequest
+from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, redis_for_leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.tcp_proxy import cut_way
@@ -26,7 +26,7 @@ from tests.functional.gateway.gateway_stack import until
 from tests.stack.seed import seeds
 
 # A unit comes back after a minute: none does within a test.
-RATE = Rule(
+RATE = BucketSpec(
     kind="user",
     holder="acme",
     key="caret:rate:{acme}:user:ada",
@@ -55,14 +55,14 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
 class Holder:
     """A gateway that says itself what it holds of one bucket."""
 
-    def __init__(self, store: RedisLeases, rule: Rule = RATE, name: str = "here") -> None:
+    def __init__(self, store: RedisLeaseStore, rule: BucketSpec = RATE, name: str = "here") -> None:
         self.store = store
         self.rule = rule
         self.name = name
         self.number = 1
         self.since = 1
 
-    async def hold(self, units: int, *, settled: int = 0, is_answered: bool = True) -> Grant:
+    async def hold(self, units: int, *, settled: int = 0, is_answered: bool = True) -> LeaseGrant:
         """Not answered: the holder behaves as if it had not heard of it."""
         self.number += 1
         (grant,) = await self.store.renew(self.name, [self.request(units, settled)])
@@ -74,9 +74,9 @@ class Holder:
         return LeaseRequest(self.rule, self.number, self.since, settled, units, units, units)
 
 
-async def _free(redis: Redis, rule: Rule = RATE) -> int:
+async def _free(redis: Redis, rule: BucketSpec = RATE) -> int:
     """What another gateway could have."""
-    other = Holder(RedisLeases(redis), rule, name=secrets.token_hex(8))
+    other = Holder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
     (grant,) = await other.store.renew(
         other.name, [replace(other.request(rule.capacity), number=2, least=0)]
     )
@@ -86,10 +86,10 @@ async def _free(redis: Redis, rule: Rule = RATE) -> int:
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_what_is_held_is_missing_and_what_is_returned_is_there_again(
-    redis: Redis, rule: Rule
+    redis: Redis, rule: BucketSpec
 ) -> None:
-    here = Holder(RedisLeases(redis), rule)
-    there = Holder(RedisLeases(redis), rule, name="there")
+    here = Holder(RedisLeaseStore(redis), rule)
+    there = Holder(RedisLeaseStore(redis), rule, name="there")
 
     held = [(await one.hold(units)).held for one, units in [(here, 60), (there, 60), (there, 40)]]
     await here.hold(30)
@@ -99,8 +99,8 @@ async def test_what_is_held_is_missing_and_what_is_returned_is_there_again(
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_what_is_spent_is_missing_for_good(redis: Redis, rule: Rule) -> None:
-    here = Holder(RedisLeases(redis), rule)
+async def test_what_is_spent_is_missing_for_good(redis: Redis, rule: BucketSpec) -> None:
+    here = Holder(RedisLeaseStore(redis), rule)
     await here.hold(60)
 
     await here.hold(0, settled=45)
@@ -109,16 +109,18 @@ async def test_what_is_spent_is_missing_for_good(redis: Redis, rule: Rule) -> No
 
 
 async def test_a_quarter_of_what_is_left_is_lent_beyond_the_need(redis: Redis) -> None:
-    request = replace(Holder(RedisLeases(redis)).request(20), number=2, want=90)
+    request = replace(Holder(RedisLeaseStore(redis)).request(20), number=2, want=90)
 
-    (grant,) = await RedisLeases(redis).renew("here", [request])
+    (grant,) = await RedisLeaseStore(redis).renew("here", [request])
 
     assert grant.held == 20 + 80 // 4
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_a_request_that_comes_again_or_late_changes_nothing(redis: Redis, rule: Rule) -> None:
-    store = RedisLeases(redis)
+async def test_a_request_that_comes_again_or_late_changes_nothing(
+    redis: Redis, rule: BucketSpec
+) -> None:
+    store = RedisLeaseStore(redis)
     here = Holder(store, rule)
     await here.hold(60)
     older = here.request(60)
@@ -133,9 +135,9 @@ async def test_a_request_that_comes_again_or_late_changes_nothing(redis: Redis, 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_what_an_unanswered_request_has_told_is_not_spent_twice(
-    redis: Redis, rule: Rule
+    redis: Redis, rule: BucketSpec
 ) -> None:
-    here = Holder(RedisLeases(redis), rule)
+    here = Holder(RedisLeaseStore(redis), rule)
     await here.hold(60)
     await here.hold(50, settled=10, is_answered=False)
 
@@ -147,7 +149,7 @@ async def test_what_an_unanswered_request_has_told_is_not_spent_twice(
 
 
 async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
-    store = RedisLeases(redis, lease_s=0.5)  # longer than a busy machine holds up the next line
+    store = RedisLeaseStore(redis, lease_s=0.5)  # longer than a busy machine holds up the next line
     here, there = Holder(store, BUDGET), Holder(store, BUDGET, name="there")
     await here.hold(100)
     refused = await there.hold(50)
@@ -163,7 +165,7 @@ async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
 
 
 async def test_gateways_that_are_gone_leave_redis(redis: Redis) -> None:
-    store = RedisLeases(redis, lease_s=0.01, remember_s=0.01)
+    store = RedisLeaseStore(redis, lease_s=0.01, remember_s=0.01)
     for number in range(50):
         await Holder(store, BUDGET, name=f"gone {number}").hold(1)
     await asyncio.sleep(0.03)
@@ -174,7 +176,7 @@ async def test_gateways_that_are_gone_leave_redis(redis: Redis) -> None:
 
 
 async def test_what_the_ledger_was_first_to_count_is_not_counted_twice(redis: Redis) -> None:
-    here = Holder(RedisLeases(redis), BUDGET)
+    here = Holder(RedisLeaseStore(redis), BUDGET)
     await here.hold(10)
     await redis.hincrby(BUDGET.key, "used", 30)
     await redis.hset(BUDGET.key, "raised", "30")
@@ -186,7 +188,7 @@ async def test_what_the_ledger_was_first_to_count_is_not_counted_twice(redis: Re
 
 async def test_a_refusal_says_when_the_least_is_back(redis: Redis) -> None:
     quick = replace(RATE, interval_s=0.1)
-    here, there = (Holder(RedisLeases(redis), quick, name=name) for name in ("here", "there"))
+    here, there = (Holder(RedisLeaseStore(redis), quick, name=name) for name in ("here", "there"))
     await here.hold(100)
     refused = await there.hold(5)
 
@@ -198,7 +200,7 @@ async def test_a_refusal_says_when_the_least_is_back(redis: Redis) -> None:
 
 
 async def test_several_buckets_are_answered_in_their_order(redis: Redis) -> None:
-    store = RedisLeases(redis)
+    store = RedisLeaseStore(redis)
     requests = [Holder(store, rule).request(units) for rule, units in ((RATE, 7), (BUDGET, 100))]
 
     grants = await store.renew("here", [replace(request, number=2) for request in requests])
@@ -210,7 +212,7 @@ async def test_a_clock_that_was_set_back_leaves_no_bucket_emptier_than_empty(red
     seconds, _ = await redis.time()
     await redis.hset(RATE.key, "full_at", (seconds + 10**9) * 10**6)
 
-    refused = await Holder(RedisLeases(redis)).hold(1)
+    refused = await Holder(RedisLeaseStore(redis)).hold(1)
 
     assert refused.held == 0
     assert refused.wait_s <= 60.0
@@ -221,11 +223,11 @@ async def test_a_lease_of_before_a_clock_was_set_back_is_taken_back(redis: Redis
     await redis.hset(BUDGET.key, "used", "100")
     await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
 
-    assert (await Holder(RedisLeases(redis), BUDGET).hold(100)).held == 100
+    assert (await Holder(RedisLeaseStore(redis), BUDGET).hold(100)).held == 100
 
 
 async def test_a_bucket_leaves_redis_when_it_is_full_and_nobody_holds_any(redis: Redis) -> None:
-    here = Holder(RedisLeases(redis))
+    here = Holder(RedisLeaseStore(redis))
     await here.hold(3)
     left_ms = await redis.pttl(RATE.key)
 
@@ -236,14 +238,14 @@ async def test_a_bucket_leaves_redis_when_it_is_full_and_nobody_holds_any(redis:
 
 
 async def test_a_budget_leaves_redis_after_its_day(redis: Redis) -> None:
-    await Holder(RedisLeases(redis), BUDGET).hold(3)
+    await Holder(RedisLeaseStore(redis), BUDGET).hold(3)
 
     assert 86_400 < await redis.ttl(BUDGET.key) <= 2 * 86_400
 
 
 async def test_large_numbers_keep_their_last_digits(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
-    here = Holder(RedisLeases(redis), large)
+    here = Holder(RedisLeaseStore(redis), large)
     await here.hold(10**12 - 3)
     await here.hold(0, settled=10**12 - 3)
 
@@ -253,7 +255,7 @@ async def test_large_numbers_keep_their_last_digits(redis: Redis) -> None:
 async def test_a_fast_rate_is_counted_to_the_unit(redis: Redis) -> None:
     # A million requests a minute: a unit comes back every 6 us.
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
-    here = Holder(RedisLeases(redis), fast)
+    here = Holder(RedisLeaseStore(redis), fast)
     await here.hold(10**6)
     await here.hold(0, settled=10**6)
 
@@ -263,7 +265,7 @@ async def test_a_fast_rate_is_counted_to_the_unit(redis: Redis) -> None:
 
 
 async def test_a_redis_that_has_forgotten_the_script_learns_it_again(redis: Redis) -> None:
-    here = Holder(RedisLeases(redis))
+    here = Holder(RedisLeaseStore(redis))
     await here.hold(10)
     await redis.script_flush()
 
@@ -274,15 +276,15 @@ async def test_a_redis_that_is_away_is_an_os_error(tmp_path: Path) -> None:
     async with Redis.from_url(f"unix://{tmp_path}/nobody.sock") as nobody:
         with pytest.raises(OSError, match="limits"):
             async with asyncio.timeout(5):
-                await Holder(RedisLeases(nobody)).hold(1)
+                await Holder(RedisLeaseStore(nobody)).hold(1)
 
 
 @pytest.mark.parametrize("seed", seeds(2, deep=20))
 @pytest.mark.parametrize("rule", [replace(RATE, interval_s=10**6), BUDGET])
 async def test_the_store_in_memory_does_what_the_script_does(
-    redis: Redis, rule: Rule, seed: int
+    redis: Redis, rule: BucketSpec, seed: int
 ) -> None:
-    chance, script, fake = random.Random(seed), RedisLeases(redis), FakeLeaseStore(FakeClock())
+    chance, script, fake = random.Random(seed), RedisLeaseStore(redis), FakeLeaseStore(FakeClock())
     holders = [Holder(script, rule, name=name) for name in "abc"]
 
     for _ in range(100):
@@ -308,7 +310,7 @@ async def test_the_store_in_memory_does_what_the_script_does(
 
 async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) -> None:
     # A busy machine must not make a gateway give up waiting and go on without Redis.
-    gateways = [Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0) for _ in range(2)]
+    gateways = [Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0) for _ in range(2)]
 
     let_through = await asyncio.gather(
         *(_is_let_through(gateways[n % 2], RATE) for n in range(400))
@@ -321,10 +323,10 @@ async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) 
     assert await _free(redis) == 100 - sum(let_through)
 
 
-async def _is_let_through(gateway: Leases, rule: Rule, units: int = 1) -> bool:
+async def _is_let_through(gateway: Leases, rule: BucketSpec, units: int = 1) -> bool:
     try:
-        (spent,) = await gateway.take([Want(rule, units)])
-    except OverLimit:
+        (spent,) = await gateway.take([SpendRequest(rule, units)])
+    except RateLimitExceeded:
         return False
     gateway.settle(spent, units)
     return True
@@ -337,7 +339,7 @@ async def test_more_calls_than_connections_are_not_an_outage(
     rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
     url = valkey.redis_url.read_text().strip()
     async with redis_for_leases(url, socket_timeout_s=30.0) as connection:
-        leases = Leases(RedisLeases(connection), SystemClock(), max_wait_s=30.0)
+        leases = Leases(RedisLeaseStore(connection), SystemClock(), max_wait_s=30.0)
 
         let_through = await asyncio.gather(*(_is_let_through(leases, rule) for rule in rules))
         await leases.close()
@@ -351,7 +353,7 @@ class Tenant:
     """Eight gateways' requests against one budget, over a wire with faults."""
 
     gateways: list[Leases]
-    rule: Rule
+    rule: BucketSpec
     num_spent: int = 0
     num_refused: int = 0
 
@@ -378,7 +380,7 @@ async def test_a_slow_wire_refuses_nobody_and_loses_nothing(
         gateways = []
         for _ in range(8):
             connection = await stack.enter_async_context(redis_for_leases(url, socket_timeout_s=2))
-            gateways.append(Leases(RedisLeases(connection), SystemClock()))
+            gateways.append(Leases(RedisLeaseStore(connection), SystemClock()))
         tenant = Tenant(gateways, budget)
 
         await tenant.spend_for(8.0)

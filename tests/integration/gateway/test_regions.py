@@ -14,7 +14,7 @@ import redis
 from caret.client.websocket_client import GatewayRefused, open_stream
 from caret.contracts.snapshot import VERSIONS, TenantSnapshot, TenantStatus
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, CompletionRecord, decode_records
-from caret.local.child_process import Child, ChildSpec, dying_with_parent
+from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
 from caret.local.process_tag import environment_with
 from caret.local.valkey import EmbeddedValkey
@@ -102,7 +102,7 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
         ):
             # A home without any snapshot may have lost its memory: nothing would be trusted.
             publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
-            relay = Child(_relay(region, f"redis://:{url.password}@127.0.0.1:{way.port}"))
+            relay = ChildProcess(_relay(region, f"redis://:{url.password}@127.0.0.1:{way.port}"))
             relay.start()
             try:
                 with (

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from caret.contracts.usage import USAGE_STREAM, encode_records
 from caret.local.paths import EmbeddedPaths
 from caret.local.valkey import EmbeddedValkey
-from inference.recording.journal import Receipt
+from inference.recording.journal import ShipmentReceipt
 from inference.recording.redis_shipper import RedisShipment
 from tests.fakes.usage import make_record
 
@@ -25,7 +25,7 @@ def _connected(paths: EmbeddedPaths) -> Redis:
     return Redis.from_url(paths.redis_url.read_text().strip())
 
 
-def _name(receipt: Receipt) -> str:
+def _name(receipt: ShipmentReceipt) -> str:
     milliseconds, number = receipt.entry
     return f"{milliseconds}-{number}"
 

@@ -14,20 +14,20 @@ from caret.contracts.pricing import (
     KEEP_SPEND_S,
     BudgetScope,
     HardBudget,
-    Spending,
+    SpendingLimits,
     TierPrices,
     TokenPrices,
-    billed_tokens,
+    billable_tokens,
     cost_micros,
 )
 from caret.foundation.clock import SystemClock
 from caret.local.paths import EmbeddedPaths
 from caret.local.valkey import EmbeddedValkey
-from inference.completion.request_trace import Account
-from inference.errors import Dropped
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped
 from inference.gateway.rate_limits.leases import Leases
 from inference.gateway.rate_limits.quotas import Quotas
-from inference.gateway.rate_limits.redis_lease_store import RedisLeases
+from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
 from tests.stack.seed import seeds
@@ -50,7 +50,7 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
         yield client
 
 
-def _used(chance: random.Random) -> Account:
+def _used(chance: random.Random) -> RequestTrace:
     account = make_account()
     account.asks()
     account.prompt_tokens = chance.randint(0, 2_000)
@@ -58,8 +58,8 @@ def _used(chance: random.Random) -> Account:
     return account
 
 
-def _cost(account: Account) -> int:
-    tokens = billed_tokens(
+def _cost(account: RequestTrace) -> int:
+    tokens = billable_tokens(
         prompt=account.prompt_tokens,
         cached=account.cached_tokens,
         generated=account.generated_tokens,
@@ -80,7 +80,7 @@ async def _counts(redis: Redis) -> dict[str, int]:
 async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, seed: int) -> None:
     chance = random.Random(seed)
     limit = 300 * MOST
-    spending = Spending(
+    spending = SpendingLimits(
         (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
         (
             HardBudget("all", BudgetScope.TENANT, limit),
@@ -89,7 +89,7 @@ async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, se
     )
     # However busy this machine is: who waits no longer would go on alone.
     gateways = [
-        Quotas(Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0), SystemClock())
+        Quotas(Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0), SystemClock())
         for _ in range(3)
     ]
     let_through: list[tuple[str, int]] = []
@@ -100,7 +100,7 @@ async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, se
         try:
             async with gateways[number % 3].charged(principal, make_request(), account):
                 await asyncio.sleep(chance.random() / 100)
-        except Dropped:
+        except CompletionDropped:
             return
         let_through.append((user, _cost(account)))
 
@@ -116,11 +116,11 @@ async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, se
 
 
 async def test_a_months_count_outlives_its_month(redis: Redis) -> None:
-    spending = Spending(
+    spending = SpendingLimits(
         (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
         (HardBudget("all", BudgetScope.TENANT, 10**9),),
     )
-    leases = Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0)
+    leases = Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0)
     async with Quotas(leases, SystemClock()).charged(
         make_principal(spending=spending), make_request(), make_account()
     ):

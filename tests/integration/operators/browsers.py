@@ -90,7 +90,7 @@ def signed_in(role: OperatorRole = OperatorRole.MANAGER) -> Browser:
     browser, request = new_browser(), HttpRequest()
     store = SessionStore()
     request.session = store
-    session.begin(request, _known(role))
+    session.start_session(request, _known(role))
     store.save()
     browser.client.cookies[SESSION] = store.token
     return browser

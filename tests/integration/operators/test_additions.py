@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 import structlog
 
-from caret.contracts.added_replicas import ADDITIONS, Addition, encode_addition
+from caret.contracts.added_replicas import ADDITIONS, ReplicaChange, encode_addition
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.added_replicas import read_additions
@@ -59,7 +59,7 @@ def test_one_that_is_added_is_told_with_who_and_why(gateway: Gateway) -> None:
 
 def test_one_that_no_gateway_has_asked_yet_is_told(gateway: Gateway) -> None:
     other = "10.12.0.9:8000"
-    addition = Addition(1, POOL, f"http://{other}", True, "ola", REASON, 1_770_000_000_000)
+    addition = ReplicaChange(1, POOL, f"http://{other}", True, "ola", REASON, 1_770_000_000_000)
     # The version is not raised: gateways do not look.
     connect().hset(ADDITIONS, f"{POOL} {other}", encode_addition(addition))
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.daily_usage import (
     ALL_COUNTED,
@@ -23,10 +23,10 @@ from tenants.fleet.pools.daily_usage import (
     REPLICA_SECONDS,
     PoolCounts,
     count_days,
-    count_due,
-    note_replicas,
+    count_recent_days,
     read_days,
     read_replica_seconds,
+    record_replica_seconds,
 )
 from tenants.fleet.pools.installation_status import read_installation
 from tenants.models import Outcome, UsageRecord
@@ -66,7 +66,7 @@ def _complete(
     at = timezone.now() - ago
     request_id = uuid7(now_ms=int(at.timestamp() * 1000))
     fields = completion_fields(pool=pool, generated_tokens=10, num_chars=100, request_id=request_id)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageRecord.objects.create(
             tenant_id=company.tenant_id, occurred_at=at, user_id=company.developer.user_id, **fields
         )
@@ -116,7 +116,7 @@ def test_days_whose_records_are_gone_keep_their_counts(
     for _ in range(3):
         _complete(acme, pool)
     count_days(connect(), num_days=3, now=timezone.now())
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         kept = UsageRecord.objects.filter(pool=pool).latest("occurred_at").request_id
     # By the tables' owner: of a day so new the application may delete none. One is left, so that
     # the day is counted again.
@@ -137,11 +137,11 @@ def test_all_days_are_counted_once_a_day_and_the_latest_each_time(acme: Company,
     # Of this and the month before: there are partitions of these in the tests.
     old = timedelta(days=5)
     _complete(acme, pool, ago=old)
-    count_due(connect(), now=timezone.now())
+    count_recent_days(connect(), now=timezone.now())
     _complete(acme, pool, ago=old)
     _complete(acme, pool)
 
-    count_due(connect(), now=timezone.now())
+    count_recent_days(connect(), now=timezone.now())
 
     assert [each.requests for each in _counted(pool, num_days=30)] == [1, 1]
 
@@ -166,7 +166,7 @@ def test_the_minutes_of_replicas_are_noted(gateway: Gateway) -> None:
     found = read_installation(now=now)
 
     for minute in range(3):
-        note_replicas(connect(), found, now=now + timedelta(minutes=minute))
+        record_replica_seconds(connect(), found, now=now + timedelta(minutes=minute))
 
     # Two replicas, each in two pools.
     noted = read_replica_seconds(connect(), num_days=7, now=now)

@@ -11,11 +11,11 @@ from caret.contracts.drained_replicas import (
     DRAINS_LOG,
     DRAINS_VERSION,
     SCHEMA,
-    Drain,
+    DrainChange,
     encode_drain,
 )
 from tenants.base.redis_connection import connect
-from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_due
+from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_days
 from tenants.fleet.pools.recent_scrapes import KEY as READINGS
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
@@ -32,7 +32,7 @@ def _forgotten() -> Iterator[None]:
 
 
 def _drain(replica: str, at_ms: int = 0) -> bytes:
-    return encode_drain(Drain(SCHEMA, replica, True, "ola", "Ticket 4711", at_ms))
+    return encode_drain(DrainChange(SCHEMA, replica, True, "ola", "Ticket 4711", at_ms))
 
 
 @pytest.mark.parametrize("replica", ["", "/", "a/b", "a\nb", "..", "?", "\N{SNOWMAN}"])
@@ -76,7 +76,7 @@ def test_counts_that_cannot_be_read_are_none(counted: bytes) -> None:
     connect().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
     connect().hset(REPLICA_SECONDS, b"\xff", "1")
 
-    count_due(connect(), now=timezone.now())
+    count_recent_days(connect(), now=timezone.now())
 
     assert signed_in().client.get("/operators/cost").status_code == 200
 

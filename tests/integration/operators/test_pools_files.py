@@ -14,7 +14,7 @@ from console.operator_admin.pool_exports import file_of
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.draining import read_drains
 from tenants.fleet.pools.installation_status import read_installation
-from tenants.fleet.pools.pool_status import RefusedReplica
+from tenants.fleet.pools.pool_status import RejectedReplica
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
@@ -48,7 +48,7 @@ def test_replicas_are_a_file(gateway: Gateway) -> None:
 
 def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
     found = read_installation(now=timezone.now())
-    refused = RefusedReplica("other:8000", "block_size", "16", "32", 2)
+    refused = RejectedReplica("other:8000", "block_size", "16", "32", 2)
     pools = [replace(found.pools[0], refused=[refused])]
 
     rows, _ = read(file_of(asked(), replace(found, pools=pools), None))

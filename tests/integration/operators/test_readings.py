@@ -8,10 +8,10 @@ import pytest
 from pytest_django import Settings
 
 from tenants.base.redis_connection import connect
-from tenants.fleet.pools.gateway_scraper import BOUNDS, Reading, read_gateways
+from tenants.fleet.pools.gateway_scraper import BOUNDS, Scrape, scrape_gateways
 from tenants.fleet.pools.metric_samples import parse
 from tenants.fleet.pools.recent_scrapes import KEY, WINDOW_S, keep, lately
-from tenants.fleet.pools.slow_requests import slowest
+from tenants.fleet.pools.slow_requests import list_slow_requests
 from tests.fakes.raw_server import raw_server
 
 NOW_S = 1_800_000_000.0
@@ -54,7 +54,7 @@ def test_a_gateway_that_answers_badly_takes_nothing_from_the_good_one(
     with raw_server(pieces) as bad, raw_server(lambda: [GOOD]) as good:
         settings.GATEWAY_METRICS = [bad.url, good.url]
 
-        found = read_gateways()
+        found = scrape_gateways()
 
     assert (found[0].samples, found[0].problem.replace("RemoteDisconnected", "BadStatusLine")) == (
         None,
@@ -67,21 +67,21 @@ def test_a_gateway_that_answers_badly_takes_nothing_from_the_good_one(
 def test_where_nobody_listens_is_said(settings: Settings) -> None:
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1", "no address"]
 
-    assert [each.samples for each in read_gateways()] == [None, None]
-    assert slowest().num_silent == 2
+    assert [each.samples for each in scrape_gateways()] == [None, None]
+    assert list_slow_requests().num_silent == 2
 
 
 def test_without_gateways_nothing_is_asked(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
 
-    assert read_gateways() == []
+    assert scrape_gateways() == []
 
 
-def _reading(count: float, *, gateway: str = "http://one", started_s: float = 1.0) -> Reading:
+def _reading(count: float, *, gateway: str = "http://one", started_s: float = 1.0) -> Scrape:
     page = (
         f'caret_completions_total{{mode="fim"}} {count}\nprocess_start_time_seconds {started_s}\n'
     )
-    return Reading(gateway, parse(page), "")
+    return Scrape(gateway, parse(page), "")
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def _no_readings() -> None:
     connect().delete(KEY)
 
 
-def _lately(*readings: Reading) -> tuple[float, float | None]:
+def _lately(*readings: Scrape) -> tuple[float, float | None]:
     found = lately(connect(), readings, now_s=NOW_S)
     return found.counted.sum("caret_completions_total"), found.window_s
 
@@ -119,7 +119,7 @@ def test_a_gateway_that_was_started_meanwhile_counts_from_its_start() -> None:
 
 
 def test_a_gateway_that_was_silent_then_says_nothing_of_the_window() -> None:
-    silent = Reading("http://two", None, "It took too long.")
+    silent = Scrape("http://two", None, "It took too long.")
     keep(connect(), [_reading(100), silent], now_s=NOW_S - 900)
 
     assert _lately(_reading(110), _reading(5_000, gateway="http://two")) == (10, 900)

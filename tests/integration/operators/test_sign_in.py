@@ -12,9 +12,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from console.operator_admin.session_cookies import cookie_names
-from console.throttling import MAX_ATTEMPTS, Attempt, Secret, count_attempt
+from console.throttling import MAX_ATTEMPTS, Secret, SecretAttempt, count_attempt
 from tenants.base.permissions import Role
-from tenants.fleet.operators.accounts import disable_operator, renew_operator
+from tenants.fleet.operators.accounts import disable_operator, reset_operator
 from tenants.models import Operator, User
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import PASSWORD, Cast
@@ -102,7 +102,7 @@ def test_guessing_does_not_lock_an_operator_out_of_a_known_browser() -> None:
     browser.client.post("/operators/sign-out")
     browser.client.defaults["REMOTE_ADDR"] = "10.203.0.1"
     for number in range(MAX_ATTEMPTS[Secret.OPERATOR_PASSWORD]):
-        guess = Attempt(
+        guess = SecretAttempt(
             Secret.OPERATOR_PASSWORD,
             f"operator:{account.handle}",
             f"10.202.1.{number}",
@@ -131,7 +131,7 @@ def test_a_renewed_password_ends_sessions() -> None:
     account, browser = make_account(), new_browser()
     browser.sign_in(account.form())
 
-    renew_operator(handle=account.handle)
+    reset_operator(handle=account.handle)
 
     assert not browser.is_in()
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from caret.contracts.policy import Limits, RateLimit
+from caret.contracts.policy import PolicyLimits, RateLimit
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from console.operator_admin.session import LOOK_S
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.operator_admin.session import ACCESS_REASON_S
 from tenants.base import redis_connection
 from tenants.base.errors import Forbidden
 from tenants.base.money import Currency
@@ -18,7 +18,7 @@ from tenants.base.permissions import Permission, Role
 from tenants.billing.plans.operations import create_plan
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
-from tenants.security.authorization.actor import Actor, Operator
+from tenants.security.authorization.actor import Actor, OperatorIdentity
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.operators.browsers import Browser, signed_in
@@ -37,7 +37,7 @@ def globex() -> Company:
 
 
 def entries(company: Company, action: str) -> list[AuditEntry]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(AuditEntry.objects.filter(action=action).order_by("sequence"))
 
 
@@ -48,7 +48,7 @@ def published(company: Company) -> TenantSnapshot:
 
 
 def manager() -> Actor:
-    operator = Operator("ola", may_change=True)
+    operator = OperatorIdentity("ola", may_change=True)
     return Actor(TenantId("t"), None, Role.OWNER, None, "", operator=operator)
 
 
@@ -111,7 +111,7 @@ def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
     held = browser.session()
     reason, until = held["looks"][acme.tenant_id]
 
-    held["looks"] = {acme.tenant_id: [reason, until - LOOK_S]}
+    held["looks"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
     held.save()
     page = browser.page(acme)
     change = browser.change(acme, "status", status="suspended")
@@ -222,7 +222,7 @@ def test_a_bound_is_taken_away_by_nothing(acme: Company) -> None:
     browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
 
     assert published(acme).policy == unbounded
-    assert published(acme).policy.limits.tenant == Limits().tenant
+    assert published(acme).policy.limits.tenant == PolicyLimits().tenant
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "9" * 9, "9" * 40])
@@ -306,7 +306,7 @@ def test_a_manager_changes_the_plan(acme: Company) -> None:
     assert response.status_code == 302
     (entry,) = entries(acme, "billing.subscribed")
     assert (entry.reason, entry.actor_kind) == ("Ticket 4712", "operator")
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         assert Subscription.objects.get().starts_on == starts_on
 
 
@@ -348,7 +348,7 @@ def test_the_operations_themselves_refuse_support(acme: Company) -> None:
         Role.AUDITOR,
         None,
         "",
-        operator=Operator("ola", may_change=False),
+        operator=OperatorIdentity("ola", may_change=False),
     )
 
     with pytest.raises(Forbidden):

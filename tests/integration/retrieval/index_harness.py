@@ -12,52 +12,56 @@ from caret.contracts.retrieval import (
     MAX_FILES_QUEUED,
     QUESTIONS,
     STREAM_MS,
-    Found,
-    FoundSnippet,
-    Question,
-    Scope,
+    FileUpload,
+    RetrievalScope,
     Sealer,
-    SentFile,
+    SnippetMatch,
+    SnippetQuery,
+    SnippetResult,
     answers_key,
 )
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
-from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
-from tenants.privacy.retrieval_index.worker import Desk, Served, serve
+from tenants.privacy.retrieval_index.worker import RunStats, WorkerContext, run_worker
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
 from tests.fixtures.companies import Company, make_company
 
-SHOP: Final = Scope(holder="", repository="shop")
+SHOP: Final = RetrievalScope(holder="", repository="shop")
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
     company: Company
-    desk: Desk
+    desk: WorkerContext
 
-    def send(self, path: str, text: str, *, scope: Scope = SHOP) -> None:
-        add(FILES, self.seal(SentFile(scope=scope, path=path, text=text)))
+    def send(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
+        add(FILES, self.seal(FileUpload(scope=scope, path=path, text=text)))
 
-    def keep(self, path: str, text: str, *, scope: Scope = SHOP) -> None:
+    def keep(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
         self.send(path, text, scope=scope)
         self.work()
 
-    def ask(self, text: str, *, path: str = "now.py", scope: Scope = SHOP) -> list[FoundSnippet]:
+    def ask(
+        self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
+    ) -> list[SnippetMatch]:
         """What was found, once the worker has worked."""
         (found,) = self.ask_and_take(text, path=path, scope=scope)
         return list(found.snippets)
 
-    def ask_and_take(self, text: str, *, path: str = "now.py", scope: Scope = SHOP) -> list[Found]:
+    def ask_and_take(
+        self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
+    ) -> list[SnippetResult]:
         """All answers that the gateway gets."""
-        question = Question(
+        question = SnippetQuery(
             question_id=secrets.token_hex(4),
             gateway=secrets.token_hex(16),
             scope=scope,
@@ -70,16 +74,16 @@ class Library:
         assert {each.question_id for each in answers} <= {question.question_id}
         return answers
 
-    def work(self) -> Served:
-        return serve(self.desk, max_run_s=60.0)
+    def work(self) -> RunStats:
+        return run_worker(self.desk, max_run_s=60.0)
 
-    def seal(self, message: SentFile | Question) -> bytes:
+    def seal(self, message: FileUpload | SnippetQuery) -> bytes:
         return Sealer(settings.ROOT_SECRET).seal(self.company.tenant_id, message)
 
-    def answers(self, gateway: str) -> list[Found]:
+    def answers(self, gateway: str) -> list[SnippetResult]:
         sealer = Sealer(settings.ROOT_SECRET)
         taken: Any = connect().lpop(answers_key(gateway), 100) or []
-        opened = [sealer.open(data, Found) for data in taken]
+        opened = [sealer.open(data, SnippetResult) for data in taken]
         assert {tenant_id for tenant_id, _ in opened} <= {self.company.tenant_id}
         return [found for _, found in opened]
 
@@ -95,10 +99,10 @@ class Library:
     def paths(self) -> set[str]:
         """Of all that is kept of this company, whoever holds it."""
         tenant_id = self.company.tenant_id
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             rows = list(RetrievalChunk.objects.values_list("id", "holder", "sealed_name"))
         names = (
-            Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder).open_name(
+            ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder).open_name(
                 row_id, bytes(name)
             )
             for row_id, holder, name in rows
@@ -113,7 +117,7 @@ def add(stream: str, sealed: bytes) -> None:
 
 def make_library(name: str, embeddings: FakeEmbeddings) -> Library:
     """Of a company that lets the repository `shop` be indexed."""
-    desk = Desk(
+    desk = WorkerContext(
         streams=RetrievalStreams(connect()),
         sealer=Sealer(settings.ROOT_SECRET),
         embedder=EmbeddingEngine(embeddings.url, model=MODEL),

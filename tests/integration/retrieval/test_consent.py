@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.contracts.retrieval import Scope
+from caret.contracts.retrieval import RetrievalScope
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.identity.members.tenant_status import raise_cache_epoch, set_status
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.models import PolicyVersion
 from tenants.policy.document import write_policy
 from tenants.policy.queries import find_policy
@@ -26,7 +26,7 @@ def kept(acme: Library) -> Library:
     """With a file of each of two repositories."""
     acme.change_policy(retrieval=["shop", "blog"])
     acme.keep("shop/invoices.py", INVOICE)
-    acme.keep("blog.py", INVOICE, scope=Scope(holder="", repository="blog"))
+    acme.keep("blog.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
     assert acme.paths() == {"shop/invoices.py", "blog.py"}
     return acme
 
@@ -56,7 +56,7 @@ def test_questions_from_an_excluded_file_are_not_answered(
 
 
 def test_a_repository_that_no_glob_names_is_not_kept(acme: Library) -> None:
-    acme.keep("invoices.py", INVOICE, scope=Scope(holder="", repository="blog"))
+    acme.keep("invoices.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
 
     assert acme.paths() == set()
 
@@ -90,7 +90,7 @@ def test_a_change_of_policy_erases_what_it_no_longer_allows(
 
 def test_what_users_held_is_erased_when_isolation_ends(acme: Library) -> None:
     acme.change_policy(isolation="strict")
-    acme.keep("invoices.py", INVOICE, scope=Scope(holder="ada", repository="shop"))
+    acme.keep("invoices.py", INVOICE, scope=RetrievalScope(holder="ada", repository="shop"))
     held = acme.paths()
 
     acme.change_policy(isolation="shared")
@@ -109,7 +109,7 @@ def _suspend(library: Library) -> None:
 
 
 def _forget(library: Library) -> None:
-    raise_cache_epoch(actor=library.company.platform, reason="a test", now=timezone.now())
+    purge_cache(actor=library.company.platform, reason="a test", now=timezone.now())
 
 
 @pytest.mark.parametrize("end", [_suspend, _forget])
@@ -175,7 +175,7 @@ def test_what_is_there_without_consent_is_not_found(acme: Library) -> None:
 def _restore_policy(library: Library, **changes: Any) -> None:
     """As a restored backup does it: the policy is another one, and nobody has erased anything."""
     tenant_id = library.company.tenant_id
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         document = write_policy(find_policy(tenant_id=tenant_id).policy) | changes
         PolicyVersion.objects.create(
             tenant_id=tenant_id, version=99, document=document, reason="", created_at=timezone.now()

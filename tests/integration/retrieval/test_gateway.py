@@ -11,10 +11,17 @@ from django.conf import settings
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from caret.contracts.retrieval import FILES, QUESTIONS, Found, FoundSnippet, Sealer, answers_key
+from caret.contracts.retrieval import (
+    FILES,
+    QUESTIONS,
+    Sealer,
+    SnippetMatch,
+    SnippetResult,
+    answers_key,
+)
 from caret.foundation.ids import TenantId
-from inference.completion.incoming_request import DraftFile
-from inference.completion.request import Admitted
+from inference.completion.incoming_request import ContextFile
+from inference.completion.request import AdmittedRequest
 from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
 from inference.retrieval.retrieval import Retrieval
 from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
@@ -26,7 +33,7 @@ from tests.fakes.tenants import make_policy, make_principal
 from tests.functional.gateway.company import in_thread
 from tests.integration.retrieval.index_harness import Library, code
 
-INVOICE = DraftFile("invoices.py", code("invoice", "total", "tax"), 0)
+INVOICE = ContextFile("invoices.py", code("invoice", "total", "tax"), 0)
 POLICY = make_policy(retrieval=("shop",))
 
 
@@ -41,7 +48,7 @@ async def retrieval(clock: FakeClock) -> AsyncIterator[Retrieval]:
         yield Retrieval(redis, root_secret=settings.ROOT_SECRET, clock=clock)
 
 
-def typing_in(library: Library, **fields: Any) -> Admitted:
+def typing_in(library: Library, **fields: Any) -> AdmittedRequest:
     principal = make_principal(tenant_id=library.company.tenant_id, policy=POLICY)
     defaults: dict[str, Any] = {
         "repository": "shop",
@@ -111,7 +118,7 @@ async def test_a_file_is_sent_again_when_it_changed_or_long_after(
 ) -> None:
     async def num_sent_after(seconds: float, text: str) -> int:
         clock.pass_s(seconds)
-        retrieval.of(typing_in(acme, prefix="", files=(DraftFile("b.py", text, 0),)))
+        retrieval.of(typing_in(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
         await retrieval.courier.deliver()
         return len(await in_thread(lambda: acme.desk.streams.take(FILES, count=9)))
 
@@ -122,7 +129,7 @@ async def test_a_file_is_sent_again_when_it_changed_or_long_after(
 
 
 async def test_generated_files_are_not_sent(acme: Library, retrieval: Retrieval) -> None:
-    files = (DraftFile("package-lock.json", "{}", 0), DraftFile("a.min.js", "x=1", 0))
+    files = (ContextFile("package-lock.json", "{}", 0), ContextFile("a.min.js", "x=1", 0))
     retrieval.of(typing_in(acme, prefix="", files=files))
 
     await retrieval.courier.deliver()
@@ -135,7 +142,7 @@ async def test_secrets_do_not_leave_the_gateway(
 ) -> None:
     secret = "AKIA" + "QX7RT2MNV4KLPZ3J"
     text = f"{INVOICE.text}\nconnect('{secret}')\n"
-    retrieval.of(typing_in(acme, prefix=text, files=(DraftFile("b.py", text, 0),)))
+    retrieval.of(typing_in(acme, prefix=text, files=(ContextFile("b.py", text, 0),)))
 
     await exchange(acme, retrieval)
 
@@ -144,7 +151,7 @@ async def test_secrets_do_not_leave_the_gateway(
 
 
 async def test_texts_that_are_no_unicode_do_no_harm(acme: Library, retrieval: Retrieval) -> None:
-    files = (DraftFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", 0),)
+    files = (ContextFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", 0),)
     retrieval.of(typing_in(acme, path="now\ud800.py", files=files))
 
     await exchange(acme, retrieval)
@@ -244,7 +251,7 @@ async def test_the_courier_runs_by_itself(acme: Library, retrieval: Retrieval) -
 
 
 def _plant(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
-    found = Found(question_id, (FoundSnippet("theirs.py", "theirs", 0.9),))
+    found = SnippetResult(question_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
     sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, found)
     connect().rpush(answers_key(retrieval.courier._gateway), sealed)
 

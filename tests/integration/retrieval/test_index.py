@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_SNIPPETS
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk
 from tenants.privacy.retrieval_index import erasure
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
@@ -79,14 +79,14 @@ def test_a_file_that_has_grown_too_long_leaves_the_index(acme: Library) -> None:
 
 def test_vectors_of_another_model_are_made_anew(acme: Library, embeddings: FakeEmbeddings) -> None:
     acme.keep("work.py", code("invoice", "total"))
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         before = set(RetrievalChunk.objects.values_list("chunk_digest", flat=True))
     embeddings.model = "words-2"
     newer = EmbeddingEngine(embeddings.url, model="words-2")
 
     replace(acme, desk=replace(acme.desk, embedder=newer)).keep("work.py", code("invoice", "total"))
 
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         after = set(RetrievalChunk.objects.values_list("chunk_digest", flat=True))
     assert len(before) == len(after) == 1
     assert before != after
@@ -97,7 +97,7 @@ def test_what_nobody_used_for_long_is_erased(acme: Library) -> None:
     acme.keep("used.py", code("socket", "frame"))
     acme.keep("sent.py", code("window", "pane"))
     long_ago = timezone.now() - erasure.KEEP_UNUSED - timedelta(minutes=1)
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         RetrievalChunk.objects.update(used_at=long_ago)
 
     acme.ask("socket frame")
@@ -110,10 +110,10 @@ def test_what_nobody_used_for_long_is_erased(acme: Library) -> None:
 def test_the_least_used_make_room(acme: Library) -> None:
     for number in range(3):
         acme.keep(f"{number}.py", code("invoice", str(number)))
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=acme.company.tenant_id)
 
-        erasure.erase_least_used(rows, keep=2)
+        erasure.evict_least_used(rows, keep=2)
 
     assert acme.paths() == {"1.py", "2.py"}
 

@@ -14,13 +14,13 @@ from caret.contracts.retrieval import (
     FILES,
     MAX_AGE_S,
     QUESTIONS,
-    Question,
-    Scope,
-    SentFile,
+    FileUpload,
+    RetrievalScope,
+    SnippetQuery,
     answers_key,
 )
 from caret.contracts.sealed_message import FIELD, Envelope
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of
@@ -28,8 +28,8 @@ from tests.integration.retrieval.index_harness import SHOP, Library, add, code
 from tests.stack.services import Services
 
 INVOICE = code("invoice", "total")
-ADA = Scope(holder="ada", repository="shop")
-ALICE = Scope(holder="alice", repository="shop")
+ADA = RetrievalScope(holder="ada", repository="shop")
+ALICE = RetrievalScope(holder="alice", repository="shop")
 
 
 def test_the_neighbour_finds_nothing_of_ours(acme: Library, globex: Library) -> None:
@@ -43,7 +43,7 @@ def test_another_repository_finds_nothing(acme: Library) -> None:
     acme.change_policy(retrieval=["*"])
     acme.keep("invoices.py", INVOICE)
 
-    assert acme.ask("invoice total", scope=Scope(holder="", repository="blog")) == []
+    assert acme.ask("invoice total", scope=RetrievalScope(holder="", repository="blog")) == []
 
 
 def test_in_strict_isolation_a_colleague_finds_nothing(acme: Library) -> None:
@@ -62,9 +62,9 @@ def test_a_message_under_anothers_name_is_dropped(
     acme.keep("invoices.py", INVOICE)
     gateway = secrets.token_hex(16)
     message = (
-        SentFile(scope=SHOP, path="planted.py", text=INVOICE)
+        FileUpload(scope=SHOP, path="planted.py", text=INVOICE)
         if stream == FILES
-        else Question(
+        else SnippetQuery(
             question_id="1", gateway=gateway, scope=SHOP, path="a.py", text="invoice total"
         )
     )
@@ -93,9 +93,9 @@ def test_a_row_that_was_moved_to_another_tenant_opens_for_nobody(
 ) -> None:
     acme.keep("invoices.py", INVOICE)
     globex.keep("work.py", code("invoice", "other"))
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         ours = RetrievalChunk.objects.get()
-    with tenant(globex.company.tenant_id):
+    with tenant_scope(globex.company.tenant_id):
         # Whoever can write to their rows puts our sealed text into one of them.
         RetrievalChunk.objects.update(sealed_name=ours.sealed_name, sealed_text=ours.sealed_text)
 
@@ -110,7 +110,7 @@ def test_a_row_that_was_given_to_a_colleague_opens_for_nobody(acme: Library) -> 
     acme.change_policy(isolation="strict")
     acme.keep("invoices.py", INVOICE, scope=ADA)
     acme.keep("work.py", code("invoice", "other"), scope=ALICE)
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         digest = RetrievalChunk.objects.get(holder="alice").scope_digest
         RetrievalChunk.objects.filter(holder="ada").update(scope_digest=digest, holder="alice")
 
@@ -130,7 +130,7 @@ def test_a_query_without_a_filter_sees_one_tenants_rows(acme: Library, globex: L
     acme.keep("invoices.py", INVOICE)
     nearest = "SELECT id FROM tenants_retrieval_chunk ORDER BY embedding <=> %s::vector"
 
-    with tenant(globex.company.tenant_id), connection.cursor() as cursor:
+    with tenant_scope(globex.company.tenant_id), connection.cursor() as cursor:
         cursor.execute(nearest, [str(embedding_of("invoice total"))])
         assert cursor.fetchall() == []
 
@@ -139,7 +139,7 @@ def test_nothing_of_it_lies_in_the_table_in_clear(acme: Library, services: Servi
     plants = [f"planted{secrets.token_hex(8)}" for _ in range(3)]
     repository, path, word = plants
     acme.change_policy(retrieval=["*"])
-    scope = Scope(holder="", repository=repository)
+    scope = RetrievalScope(holder="", repository=repository)
 
     acme.keep(f"{path}.py", code(word, "total"), scope=scope)
 
@@ -156,7 +156,7 @@ def test_equal_files_of_two_holders_look_different(acme: Library) -> None:
     for scope in (ADA, ALICE):
         acme.keep("invoices.py", INVOICE, scope=scope)
 
-    with tenant(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):
         ada, alice = RetrievalChunk.objects.order_by("holder")
     for column in ("scope_digest", "file_digest", "chunk_digest", "sealed_text"):
         assert getattr(ada, column) != getattr(alice, column)
@@ -165,7 +165,7 @@ def test_equal_files_of_two_holders_look_different(acme: Library) -> None:
 def test_nothing_of_it_lies_in_redis_in_clear_or_for_long(acme: Library) -> None:
     plant = f"planted{secrets.token_hex(8)}"
     gateway = secrets.token_hex(16)
-    question = Question(
+    question = SnippetQuery(
         question_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=code(plant)
     )
 
@@ -197,7 +197,7 @@ def test_what_nobody_takes_is_trimmed(acme: Library) -> None:
 def test_nothing_of_it_is_logged(acme: Library, services: Services) -> None:
     plant = f"planted{secrets.token_hex(8)}"
     acme.change_policy(retrieval=["*"])
-    scope = Scope(holder="", repository=plant)
+    scope = RetrievalScope(holder="", repository=plant)
 
     with capture_logs() as logs:
         acme.keep(f"{plant}.py", code(plant, "total"), scope=scope)

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.members.queries import find_user, list_members
 from tenants.models import AlertDelivery, BudgetAlert
@@ -26,7 +26,7 @@ def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, 
 def make_alert(company: Company, *addresses: str) -> None:
     """Create an alert of a budget, mailed to these addresses."""
     now, tenant_id = timezone.now(), company.tenant_id
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         alert = BudgetAlert.objects.create(
             tenant_id=tenant_id,
             budget_id=uuid4(),

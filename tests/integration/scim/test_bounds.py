@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.scim.base_view import PLACES
 from console.scim.resource_views import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VALUES
 from tenants.identity.scim.groups import MAX_CHANGED_MEMBERS, MAX_TRIED_MEMBERS
@@ -33,7 +33,7 @@ def make_many(company: Company, number: int) -> list[str]:
         )
         for index in range(number)
     ]
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ScimUser.objects.bulk_create(rows)
     return [str(row.id) for row in rows]
 

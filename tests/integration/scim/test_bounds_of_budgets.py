@@ -6,7 +6,7 @@ import pytest
 
 from caret.contracts.pricing import BudgetScope
 from tenants.billing.budgets import limits
-from tenants.billing.budgets.operations import Holder
+from tenants.billing.budgets.operations import BudgetTarget
 from tests.fakes.billing import make_budget, make_customer
 from tests.fixtures.companies import Company
 from tests.integration.scim.provider import Provider
@@ -19,7 +19,7 @@ def test_who_would_come_under_too_many_is_put_into_no_group(
     make_customer(company)
     groups = [provider.make_group(name)["id"] for name in ("Platform", "Search")]
     for group_id in groups:
-        make_budget(company, holder=Holder(BudgetScope.TEAM, UUID(group_id)))
+        make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, UUID(group_id)))
     ada_id = provider.make(f"ada@{domain}")["id"]
     joins = {"op": "add", "path": "members", "value": [{"value": ada_id}]}
 

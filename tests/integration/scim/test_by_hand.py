@@ -5,7 +5,7 @@ import secrets
 from django.utils import timezone
 
 from tenants.base.permissions import Role
-from tenants.identity.invitations.operations import Guest, accept_invitation
+from tenants.identity.invitations.operations import InvitationBearer, accept_invitation
 from tenants.identity.member_lifecycle import remove_member
 from tests.fixtures.companies import Cast, Company, Person
 from tests.fixtures.users import Mailbox, make_colleague, make_domain, send_invitation
@@ -71,7 +71,9 @@ def test_who_is_invited_again_is_not_thrown_out_by_the_next_change(
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
     mailbox = Mailbox()
     send_invitation(company, ada.email, mailbox=mailbox)
-    accept_invitation(guest=Guest(ada.user_id, None, ""), text=mailbox.last, now=timezone.now())
+    accept_invitation(
+        guest=InvitationBearer(ada.user_id, None, ""), text=mailbox.last, now=timezone.now()
+    )
 
     provider.make_group("Platform", scim_id)
 

@@ -13,10 +13,10 @@ from tenants.base.permissions import Role
 from tenants.identity.members.queries import list_members, page_of_members
 from tenants.identity.scim.groups import set_group_role
 from tenants.identity.teams.operations import (
+    add_team_member,
     delete_team,
-    put_into_team,
+    remove_team_member,
     rename_team,
-    take_out_of_team,
 )
 from tenants.identity.teams.queries import page_of_teams
 from tenants.security.authorization.actor import Actor
@@ -170,7 +170,7 @@ def test_who_people_put_into_a_team_of_their_own_stays_in_it(
     ada, ada_id = next(iter(people.items()))
     team_id = make_team(company)
     user = next(row for row in list_members(tenant_id=company.tenant_id) if row.email == ada)
-    put_into_team(
+    add_team_member(
         actor=company.platform,
         team_id=UUID(team_id),
         user_id=user.user_id,
@@ -191,10 +191,10 @@ def test_who_people_put_into_a_team_of_their_own_stays_in_it(
         lambda actor, team_id, user_id: rename_team(
             actor=actor, team_id=team_id, name="Ours", now=timezone.now()
         ),
-        lambda actor, team_id, user_id: put_into_team(
+        lambda actor, team_id, user_id: add_team_member(
             actor=actor, team_id=team_id, user_id=user_id, now=timezone.now()
         ),
-        lambda actor, team_id, user_id: take_out_of_team(
+        lambda actor, team_id, user_id: remove_team_member(
             actor=actor, team_id=team_id, user_id=user_id, now=timezone.now()
         ),
     ],

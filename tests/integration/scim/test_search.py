@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.scim import queries, search
 from tenants.models import ScimGroupMember
@@ -183,7 +183,7 @@ def test_a_version_changes_with_the_members_however_it_is_asked_for(
     group = provider.make_group("Go people", ada)
     before = provider.ask("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"]
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ScimGroupMember.objects.filter(team_id=group["id"]).delete()
 
     assert provider.ask("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"] != before

@@ -7,10 +7,10 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
-from tenants.identity.domains.operations import give_up_domain
+from tenants.identity.domains.operations import release_domain
 from tenants.identity.members.queries import find_memberships, find_user
 from tenants.models import AlertDelivery, AuditEntry, Invitation, ScimUser, User
 from tests.fakes.console_client import Client
@@ -236,7 +236,7 @@ def test_what_we_do_not_need_is_not_kept(company: Company, domain: str, provider
         f"ada@{domain}", password=planted, phoneNumbers=[{"value": planted}], nickName=planted
     )
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert planted not in str(vars(ScimUser.objects.get()))
         assert not any(planted in str(vars(entry)) for entry in AuditEntry.objects.all())
 
@@ -263,7 +263,7 @@ def test_an_address_does_not_move_out_of_a_domain_that_was_given_up(
     name = f"{secrets.token_hex(4)}.example"
     domain_id = make_domain(company, name, verified=True)
     scim_id, ada = provisioned(provider, company, f"ada@{name}")
-    give_up_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
+    release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
 
     moved = provider.patch(
         f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": f"ada@{domain}"}
@@ -284,7 +284,7 @@ def test_a_former_address_is_left_nowhere(
 
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": new})
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         invitation = Invitation.objects.get(email=new)
         mails = list(AlertDelivery.objects.filter(address=new))
         assert not Invitation.objects.filter(email=old).exists()
@@ -334,7 +334,7 @@ def test_each_change_is_in_the_trail_by_the_tokens_name(
     scim_id = provider.make(f"ada@{domain}")["id"]
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"scim_user:{scim_id}").order_by("sequence")
         told = [(entry.action, entry.actor_key.partition(":")[0]) for entry in entries]
     assert told == [("scim_user.created", "scim"), ("scim_user.changed", "scim")]
@@ -347,7 +347,7 @@ def test_a_change_that_changes_nothing_is_none(
 
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": True})
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert AuditEntry.objects.filter(target=f"scim_user:{scim_id}").count() == 1
 
 
@@ -378,7 +378,7 @@ def test_who_was_let_in_stays_when_the_domain_is_given_up(
     domain_id = make_domain(company, name, verified=True)
     _, ada = provisioned(provider, company, f"ada@{name}")
 
-    give_up_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
+    release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
 
     assert ada.email in members(company)
     assert UserId(ada.user_id) == find_user(email=ada.email)

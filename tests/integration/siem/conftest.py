@@ -27,14 +27,14 @@ def _loopback_is_the_operators(settings: Any) -> None:
 @pytest.fixture
 def company() -> Iterator[Company]:
     # Imported here: plugins are loaded before Django is set up, models after.
-    from caret.foundation.postgres.tenant_scope import tenant
+    from caret.foundation.postgres.tenant_scope import tenant_scope
     from tenants.models import AuditSink
     from tests.fixtures.companies import ACME, make_company
 
     company = make_company("initech", ACME)
     yield company
     # What the next test pushes is its own.
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.all().delete()
 
 

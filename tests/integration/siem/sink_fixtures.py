@@ -3,7 +3,7 @@
 import secrets
 from datetime import UTC, datetime
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.security.audit.operations import record_change
@@ -26,7 +26,7 @@ def attach_syslog(company: Company, syslog: Syslog, *, scheme: str = "syslog+tcp
 
 
 def add(company: Company, count: int = 1) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         for _ in range(count):
             record_change(
                 actor=company.platform,

@@ -6,22 +6,22 @@ from datetime import timedelta
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.compliance.audit_sinks import delivery_worker
 from tenants.compliance.audit_sinks.delivery_worker import (
     MAX_MESSAGES,
-    Result,
+    DeliveryResult,
     _claim,
     _claim_due,
     _note,
-    push_due,
+    deliver_due,
 )
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
 from tenants.models import AuditSink
-from tenants.security.audit.hash_chain import hash_of
-from tenants.security.encryption.envelope import Place
+from tenants.security.audit.hash_chain import hash_document
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_for
 from tenants.tasks import push_audit
 from tests.fakes.siem_servers import Hook, Syslog, webhook
@@ -36,11 +36,11 @@ def test_a_webhook_gets_every_entry_signed_and_in_order(
     attach(company, hook)
     add(company, 3)
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 11))
     assert [payload["data"]["hash"] for payload in hook.got] == [
-        hash_of(payload["data"]).hex() for payload in hook.got
+        hash_document(payload["data"]).hex() for payload in hook.got
     ]
     assert (state(company).delivered_sequence, state(company).num_waiting) == (10, 0)
     assert state(company).delivered_at == clock.now
@@ -51,7 +51,7 @@ def test_a_receivers_library_verifies_what_it_gets(
 ) -> None:
     attach(company, hook)
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.last is not None
     body, headers = hook.last
@@ -62,10 +62,10 @@ def test_a_receivers_library_verifies_what_it_gets(
 
 def test_a_sink_that_has_all_is_left_alone(company: Company, hook: Hook, clock: Clock) -> None:
     attach(company, hook)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
     asked = hook.num_asked
 
-    assert push_due(clock=clock) == 0
+    assert deliver_due(clock=clock) == 0
     assert hook.num_asked == asked
 
 
@@ -73,7 +73,7 @@ def test_a_new_sink_gets_what_comes_from_now_on(company: Company, hook: Hook, cl
     attach(company, hook, from_sequence=None)
     add(company)
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert [payload["data"]["action"] for payload in hook.got] == [
         "audit_sink.created",
@@ -87,7 +87,7 @@ def test_more_than_one_visit_takes_come_one_visit_after_the_other(
     attach(company, hook)
     add(company, 2 * MAX_MESSAGES)
 
-    while push_due(clock=clock):
+    while deliver_due(clock=clock):
         clock.turn(seconds=30)
 
     assert hook.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
@@ -99,7 +99,7 @@ def test_who_is_far_behind_is_caught_up_with_in_one_run(
     attach_syslog(company, syslog)
     add(company, 2 * MAX_MESSAGES)
 
-    assert push_due(clock=clock) == 2 * MAX_MESSAGES + 7
+    assert deliver_due(clock=clock) == 2 * MAX_MESSAGES + 7
     assert syslog.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
 
 
@@ -107,7 +107,7 @@ def test_what_another_worker_has_delivered_meanwhile_is_no_visit(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     attach_syslog(company, syslog)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         sink = AuditSink.objects.get()
         AuditSink.objects.update(delivered_sequence=7)
 
@@ -122,18 +122,18 @@ def test_what_was_refused_is_shown_and_sent_again_later(
     attach(company, hook)
     hook.statuses = [204, 204, status]
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     failed = state(company)
     assert hook.sequences == [1, 2]
     assert failed.last_error == f"It answered with the status {status}."
     assert (failed.failed_since, failed.num_failures) == (clock.now, 1)
     assert failed.next_attempt_at == clock.now + timedelta(seconds=5)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
     assert hook.num_asked == 3
 
     clock.turn(seconds=6)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 8))
     assert (state(company).failed_since, state(company).last_error) == (None, "")
@@ -147,7 +147,7 @@ def test_a_sink_that_goes_on_failing_says_since_when_and_is_asked_less_and_less(
     began = clock.now
     waits = []
     for _ in range(3):
-        push_due(clock=clock)
+        deliver_due(clock=clock)
         next_attempt = state(company).next_attempt_at
         assert next_attempt is not None
         waits.append((next_attempt - clock.now).total_seconds())
@@ -162,10 +162,10 @@ def test_a_clock_that_was_set_back_keeps_no_sink_waiting(
 ) -> None:
     attach(company, hook)
     hook.statuses = [500]
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     clock.turn(days=-400)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 8))
 
@@ -174,11 +174,11 @@ def test_what_was_delivered_but_not_noted_is_delivered_again_under_its_id(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     attach(company, hook)
-    push_due(clock=clock)
-    with tenant(company.tenant_id):
+    deliver_due(clock=clock)
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.update(delivered_sequence=5)  # as if the worker had been killed
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 6, 7]
     assert hook.ids[5:7] == hook.ids[7:9]
@@ -190,17 +190,17 @@ def test_a_claimed_sink_is_left_to_its_worker_until_that_was_killed(
     attach(company, hook)
     assert len(list(_claim_due(company.tenant_id, clock()))) == 1
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
     assert hook.got == []
 
     clock.turn(seconds=61)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
     assert len(hook.got) == 7
 
 
 def test_of_two_workers_one_gets_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
     attach(company, hook)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         sink = AuditSink.objects.get()
         first = _claim(company.tenant_id, sink, clock())
         second = _claim(company.tenant_id, sink, clock())
@@ -213,10 +213,10 @@ def test_a_replay_sends_everything_from_there_on_again(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     sink = attach(company, hook)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=3, now=clock())
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 8]
 
@@ -228,7 +228,7 @@ def test_a_replay_during_a_visit_is_not_forgotten(
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(visit, Result(7, "", timedelta()), clock())
+    _note(visit, DeliveryResult(7, "", timedelta()), clock())
 
     assert state(company).delivered_sequence == 0
 
@@ -236,10 +236,10 @@ def test_a_replay_during_a_visit_is_not_forgotten(
 def test_a_replay_saves_a_failing_sink_no_wait(company: Company, hook: Hook, clock: Clock) -> None:
     sink = attach(company, hook)
     hook.statuses = [500]
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.num_asked == 1
     assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
@@ -252,7 +252,7 @@ def test_a_replay_during_a_visit_that_fails_saves_no_wait(
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(visit, Result(None, "It did not answer.", timedelta()), clock())
+    _note(visit, DeliveryResult(None, "It did not answer.", timedelta()), clock())
 
     assert state(company).num_failures == 1
     assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
@@ -269,9 +269,9 @@ def test_one_tenants_many_sinks_take_turns_with_all_others(
     assert len(list(_claim_due(company.tenant_id, clock()))) == 8
 
     clock.turn(seconds=61)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert set(AuditSink.objects.values_list("delivered_sequence", flat=True)) == {16}
 
 
@@ -282,10 +282,10 @@ def test_sinks_that_fail_keep_their_siblings_from_no_turn(
         new = NewSink(name=str(number), address="http://127.0.0.1:1/", from_sequence=1)
         create_sink(actor=company.administrator.actor, new=new, now=clock())
     last = attach(company, hook)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.filter(id=last.id).update(delivered_at=clock.now)
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.got
 
@@ -300,13 +300,13 @@ def test_nobody_is_always_the_last_of_a_run(
 
     for _ in range(24):
         syslog.lines.clear()
-        push_due(clock=clock)
+        deliver_due(clock=clock)
         first.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
         add(company)
         add(neighbour)
 
     assert first == {company.tenant_id, neighbour.tenant_id}
-    with tenant(neighbour.tenant_id):
+    with tenant_scope(neighbour.tenant_id):
         AuditSink.objects.all().delete()
 
 
@@ -314,7 +314,7 @@ def test_a_deleted_sink_gets_nothing(company: Company, hook: Hook, clock: Clock)
     sink = attach(company, hook)
     delete_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.num_asked == 0
 
@@ -327,7 +327,7 @@ def test_each_sink_has_its_own_cursor_and_one_that_fails_stops_no_other(
         attach(company, other)
         other.statuses = [500]
 
-        push_due(clock=clock)
+        deliver_due(clock=clock)
 
         assert (len(hook.got), len(other.got)) == (8, 0)
 
@@ -339,16 +339,16 @@ def test_what_breaks_at_one_tenants_sink_stops_nobody_elses(
     with webhook() as other:
         broken, neighbour = attach(company, other), make_company("neighbour", ACME)
         data = kept.replace(b"URL", other.url.encode())
-        place = Place("tenants_auditsink", "sealed", str(broken.id))
+        place = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
         sealed = seal_for(company.tenant_id, scope, place=place, data=data, now=clock())
-        with tenant(company.tenant_id):
+        with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
         attach(neighbour, hook)
 
-        assert push_due(clock=clock) == 7
+        assert deliver_due(clock=clock) == 7
         assert hook.sequences == list(range(1, 8))
-        with tenant(neighbour.tenant_id):
+        with tenant_scope(neighbour.tenant_id):
             AuditSink.objects.all().delete()
 
 
@@ -367,7 +367,7 @@ def test_what_cannot_be_reached_is_said(
     new = NewSink(name="x", address=address, from_sequence=1)
     create_sink(actor=company.administrator.actor, new=new, now=clock())
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert state(company).last_error == error
 
@@ -383,7 +383,7 @@ def test_the_workers_task_pushes(company: Company, hook: Hook) -> None:
 def test_of_two_runs_at_once_one_does_nothing(company: Company, hook: Hook) -> None:
     attach(company, hook)
 
-    with alone(connect(), "audit-push") as is_alone:
+    with redis_lock(connect(), "audit-push") as is_alone:
         push_audit()
 
     assert is_alone

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, NotFound
-from tenants.compliance.audit_sinks.delivery_worker import push_due
-from tenants.compliance.audit_sinks.operations import retry_sink, try_sink
+from tenants.compliance.audit_sinks.delivery_worker import deliver_due
+from tenants.compliance.audit_sinks.operations import retry_sink, test_sink
 from tenants.compliance.audit_sinks.queries import SinkView
 from tenants.models import AuditEntry, AuditSink
 from tests.fakes.siem_servers import Hook
@@ -21,23 +21,23 @@ def failing(company: Company, hook: Hook, clock: Clock) -> SinkView:
     """For so long that its next attempt is in an hour."""
     sink = attach(company, hook)
     hook.statuses = [500]
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.update(num_failures=12)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
     assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
     return sink
 
 
 def entries(company: Company, action: str) -> list[AuditEntry]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(AuditEntry.objects.filter(action=action))
 
 
 def test_a_test_that_arrives_ends_its_wait(
     company: Company, hook: Hook, clock: Clock, failing: SinkView
 ) -> None:
-    tried = try_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
-    push_due(clock=clock)
+    tried = test_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    deliver_due(clock=clock)
 
     assert tried.delivered
     assert (state(company).num_failures, state(company).num_waiting) == (0, 0)
@@ -48,7 +48,7 @@ def test_a_test_that_does_not_arrive_ends_none(
 ) -> None:
     hook.statuses = [500]
 
-    try_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    test_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
 
     assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
 
@@ -59,7 +59,7 @@ def test_who_asks_for_it_has_it_tried_at_once_and_that_is_in_the_trail(
     clock.turn(minutes=1)
 
     retry_sink(actor=company.administrator.actor, sink_id=failing.id, now=clock())
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.sequences[:2] == [1, 2]
     (entry,) = entries(company, "audit_sink.retried")
@@ -78,7 +78,7 @@ def test_it_is_not_tried_twice_in_a_minute(
 
     for _ in range(2):
         retry_sink(actor=actor, sink_id=failing.id, now=clock())
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert state(company).num_failures == 14, "what it goes on failing at counts on"
     with pytest.raises(Conflict, match="a moment ago"):
@@ -90,11 +90,11 @@ def test_one_that_does_not_fail_is_left_as_it_is(
 ) -> None:
     sink = attach(company, hook)
     rest = clock.now + timedelta(seconds=30)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.update(next_attempt_at=rest)
 
     retry_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
-    try_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
+    test_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
 
     assert state(company).next_attempt_at == rest
     assert entries(company, "audit_sink.retried") == []

@@ -5,8 +5,8 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.compliance.audit_sinks.delivery_worker import push_due
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.compliance.audit_sinks.delivery_worker import deliver_due
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.models import AuditSink
 from tests.fakes.siem_servers import Hook, Syslog, webhook
@@ -22,7 +22,7 @@ def test_a_tenants_entries_go_to_its_own_sinks_only(
     neighbour = make_company("neighbour", {})
     add(neighbour, 3)
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert {payload["data"]["tenant_id"] for payload in hook.got} == {company.tenant_id}
 
@@ -32,7 +32,7 @@ def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> 
         attach(company, hook)
         hook.statuses, hook.headers = [307], {"Location": inner.url}
 
-        push_due(clock=clock)
+        deliver_due(clock=clock)
 
         assert inner.num_asked == 0
     assert state(company).last_error == "It answered with the status 307."
@@ -47,7 +47,7 @@ def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
     settings.PRIVATE_TARGETS = []
     create_sink(actor=company.administrator.actor, new=new, now=clock())
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.num_asked == 0
     assert state(company).last_error.startswith("Its address is neither public")
@@ -59,7 +59,7 @@ def test_networks_that_the_operator_takes_back_are_connected_to_no_more(
     attach(company, hook)
     settings.PRIVATE_TARGETS = [ip_network("10.20.0.0/16")]
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert hook.num_asked == 0
     assert state(company).last_error
@@ -72,9 +72,9 @@ def test_nothing_secret_is_in_the_log_or_the_row(
     hook.statuses = [500]
 
     with capture_logs() as logs:
-        push_due(clock=clock)
+        deliver_due(clock=clock)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         row = str(AuditSink.objects.values().get())
     for text in (str(logs), row):
         assert "planted-path" not in text

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tenants.compliance.audit_sinks.delivery import Destination
-from tenants.compliance.audit_sinks.delivery_worker import push_due
+from tenants.compliance.audit_sinks.delivery_worker import deliver_due
 from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
-from tenants.compliance.audit_sinks.messages import TEST, Message
+from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
 from tenants.compliance.audit_sinks.secret_storage import new_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
@@ -31,7 +31,7 @@ def test_syslog_gets_every_entry_over_one_connection(
     attach_syslog(company, syslog)
     add(company, 3)
 
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert syslog.sequences == list(range(1, 11))
     assert syslog.num_connections == 1
@@ -44,12 +44,12 @@ def test_a_syslog_server_that_breaks_off_gets_it_again(
 ) -> None:
     attach_syslog(company, syslog)
     syslog.breaks_off = True
-    push_due(clock=clock)
+    deliver_due(clock=clock)
     assert state(company).last_error == "It cannot be reached."
 
     syslog.breaks_off = False
     clock.turn(seconds=6)
-    push_due(clock=clock)
+    deliver_due(clock=clock)
 
     assert syslog.sequences == list(range(1, 8))
 
@@ -60,12 +60,12 @@ def test_syslog_over_tls(
     context, authority = certificate_for_loopback(tmp_path)
     with syslog_server(context) as syslog:
         attach_syslog(company, syslog, scheme="syslog+tls")
-        push_due(clock=clock)
+        deliver_due(clock=clock)
         assert state(company).last_error == "Its certificate does not hold."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         clock.turn(seconds=6)
-        push_due(clock=clock)
+        deliver_due(clock=clock)
 
         assert syslog.sequences == list(range(1, 8))
         assert state(company).num_waiting == 0
@@ -77,12 +77,12 @@ def test_webhooks_over_tls(
     context, authority = certificate_for_loopback(tmp_path)
     with webhook(context) as hook:
         attach(company, hook)
-        push_due(clock=clock)
+        deliver_due(clock=clock)
         assert state(company).last_error == "Its certificate does not hold."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         clock.turn(seconds=6)
-        push_due(clock=clock)
+        deliver_due(clock=clock)
 
         assert hook.sequences == list(range(1, 8))
 
@@ -117,7 +117,7 @@ def test_names_whose_dns_is_silent_keep_no_other_sink_waiting(
 
 async def send(text: str, secret: str) -> None:
     address, networks = parse_address(text, LOOPBACK), LOOPBACK
-    message = Message("x", TEST, "2026-11-21T12:00:00Z", None, {"sequence": 7})
+    message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"sequence": 7})
     if address.kind is SinkKind.SYSLOG:
         await send_syslog(Destination(address, None, networks), [message])
         return

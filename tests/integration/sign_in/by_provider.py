@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.identity.sso.operations import NewProvider, set_provider
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.models import AuditEntry
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company
@@ -16,7 +16,7 @@ from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, 
 
 
 def use(company: Company, provider: OpenIdProvider) -> None:
-    new = NewProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET)
+    new = OidcProviderConfig(provider.issuer, CLIENT_ID, CLIENT_SECRET)
     set_provider(actor=company.platform, new=new, now=timezone.now())
 
 
@@ -46,7 +46,7 @@ def is_signed_in(client: Client) -> bool:
 
 def refusals_of(company: Company) -> list[str]:
     """The reasons in its audit log, oldest first."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(tenant_id=company.tenant_id, action="sign_in.refused")
         facts = entries.order_by("sequence").values_list("after", flat=True)
         return [str((after or {})["reason"]) for after in facts]

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
-from tenants.identity.sso.operations import Described, set_saml_provider
+from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
 from tests.fakes.saml_provider import Said, SamlProvider
 from tests.fixtures.companies import Company, make_company
 from tests.fixtures.users import make_domain
@@ -24,7 +24,7 @@ def company_with(idp: SamlProvider) -> Company:
 
 
 def use(company: Company, metadata: str) -> None:
-    described = Described(metadata, None, fetch_metadata)
+    described = SamlProviderConfig(metadata, None, fetch_metadata)
     set_saml_provider(actor=company.platform, described=described, now=timezone.now())
 
 

@@ -11,9 +11,9 @@ from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.identity.members.operations import join
+from tenants.identity.members.operations import insert_membership
 from tenants.identity.sso import mfa_events
 from tenants.models import AuditEntry
 from tests.fakes.passkey import SoftPasskey
@@ -32,9 +32,11 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def companies() -> list[Company]:
     """Olga is an owner of the one and a developer of the other."""
     home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
-    with tenant(other.tenant_id):
+    with tenant_scope(other.tenant_id):
         olga = home.people[Role.OWNER].user_id
-        join(tenant_id=other.tenant_id, user_id=olga, role=Role.DEVELOPER, now=timezone.now())
+        insert_membership(
+            tenant_id=other.tenant_id, user_id=olga, role=Role.DEVELOPER, now=timezone.now()
+        )
     return [home, other]
 
 
@@ -44,7 +46,7 @@ def olga(companies: list[Company]) -> Person:
 
 
 def entries(company: Company) -> list[AuditEntry]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         found = AuditEntry.objects.filter(action__startswith="second_factor.")
         return list(found.order_by("sequence"))
 

@@ -6,12 +6,12 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.throttling import MAX_ATTEMPTS, Secret
-from tenants.base.errors import Forbidden, Invalid
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.identity.members.queries import find_user
-from tenants.identity.sso.operations import NewProvider, remove_provider, set_provider
+from tenants.identity.sso.operations import OidcProviderConfig, remove_provider, set_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry, IdentityProvider
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person, make_company
@@ -257,7 +257,7 @@ def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdPro
     with pytest.raises(Forbidden, match=r"access\.write"):
         set_provider(
             actor=alice.actor,
-            new=NewProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET),
+            new=OidcProviderConfig(provider.issuer, CLIENT_ID, CLIENT_SECRET),
             now=timezone.now(),
         )
 
@@ -267,14 +267,16 @@ def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdPro
     [("http://x.example", "issuer"), ("https://", "issuer"), ("https://u:p@x.example", "issuer")],
 )
 def test_an_issuer_begins_with_https(company: Company, issuer: str, field: str) -> None:
-    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(Invalid) as caught:
-        set_provider(actor=company.platform, new=NewProvider(issuer, "a", "b"), now=timezone.now())
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
+        set_provider(
+            actor=company.platform, new=OidcProviderConfig(issuer, "a", "b"), now=timezone.now()
+        )
 
     assert caught.value.field == field
 
 
 def test_the_secret_is_kept_sealed_and_shown_nowhere(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         row = str(bytes(IdentityProvider.objects.get().sealed_secret))
         entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
 

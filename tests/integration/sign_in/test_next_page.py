@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
-from tenants.identity.sso.operations import Described, set_saml_provider
+from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
@@ -126,7 +126,7 @@ def test_an_openid_sign_in_leads_to_pages_of_ours_only(
 @foreign
 def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, target: str) -> None:
     idp = SamlProvider()
-    described = Described(idp.metadata(), None, fetch_metadata)
+    described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     set_saml_provider(actor=company.platform, described=described, now=timezone.now())
     client = fresh_client()
 

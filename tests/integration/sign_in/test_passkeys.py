@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from console.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
-from tenants.identity.sso.operations import NewProvider, require_second_factor, set_provider
+from tenants.identity.sso.operations import OidcProviderConfig, require_second_factor, set_provider
 from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Company, Person, make_company
@@ -187,7 +187,7 @@ def test_whom_an_identity_provider_lets_in_has_no_other_way(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     make_domain(company, f"{company.slug}.example", verified=True)
-    new = NewProvider("http://127.0.0.1:9", "a", "b")
+    new = OidcProviderConfig("http://127.0.0.1:9", "a", "b")
     set_provider(actor=company.platform, new=new, now=timezone.now())
     browser = Browser(owner)
 

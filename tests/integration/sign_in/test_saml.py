@@ -9,7 +9,7 @@ from django.test import Client
 from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
 from tenants.base import redis_connection
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Role
 from tests.fakes.saml_provider import SamlProvider, encoded
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person
@@ -323,7 +323,7 @@ def test_entities_are_not_even_declared(
     xml = idp.response(asked(client, idp, owner.email))
 
     assert post(client, company, encoded(doctype + xml)).status_code == 403
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         use(company, idp.metadata(before=doctype))
 
 

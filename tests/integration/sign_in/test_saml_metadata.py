@@ -4,10 +4,10 @@ import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from tenants.base.errors import Forbidden, Invalid
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
-from tenants.identity.sso.operations import Described, set_saml_provider
+from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
 from tenants.identity.sso.queries import get_rules
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import Cast, Company
@@ -51,14 +51,14 @@ def test_we_describe_ourselves(company: Company) -> None:
     ids=range(11),
 )
 def test_metadata_that_are_none_are_refused(company: Company, metadata: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         use(company, metadata)
 
 
 def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> None:
-    described = Described(None, "https://127.0.0.1/metadata", fetch_metadata)
+    described = SamlProviderConfig(None, "https://127.0.0.1/metadata", fetch_metadata)
 
-    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(Invalid) as caught:
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
         set_saml_provider(actor=company.platform, described=described, now=timezone.now())
 
     assert caught.value.field == "metadata_url"
@@ -71,7 +71,7 @@ def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) 
     def fetch(url: str) -> str:
         raise AssertionError(url)
 
-    described = Described(None, "https://x.example", fetch)
+    described = SamlProviderConfig(None, "https://x.example", fetch)
     with pytest.raises(Forbidden):
         set_saml_provider(actor=alice.actor, described=described, now=timezone.now())
 

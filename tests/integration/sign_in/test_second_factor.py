@@ -7,11 +7,11 @@ from allauth.mfa.models import Authenticator
 from django.core.cache import cache
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from console.password_hashing import MAX_CHECKS, checking_place
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.password_hashing import MAX_CHECKS, hashing_slot
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
-from tenants.identity.members.operations import join
+from tenants.identity.members.operations import insert_membership
 from tenants.identity.sso.operations import require_second_factor
 from tenants.models import User
 from tests.fixtures.companies import PASSWORD, Company, make_company
@@ -151,7 +151,7 @@ def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(browser:
     browser.client.get("/account/second-factor/app")
     with ExitStack() as others:
         for _ in range(MAX_CHECKS):
-            others.enter_context(checking_place())
+            others.enter_context(hashing_slot())
         refused = browser.client.post("/account/confirm?next=/account/x", {"password": PASSWORD})
 
     taken = browser.client.post("/account/confirm", {"password": PASSWORD})
@@ -308,8 +308,8 @@ def test_who_is_a_member_elsewhere_stays_signed_in_there(company: Company) -> No
     make_colleague(company, Role.OWNER)
     elsewhere = make_company("hooli", {Role.OWNER: "hank"})
     removed = new_browser(company.people[Role.OWNER])
-    with tenant(elsewhere.tenant_id):
-        join(
+    with tenant_scope(elsewhere.tenant_id):
+        insert_membership(
             tenant_id=elsewhere.tenant_id,
             user_id=removed.person.user_id,
             role=Role.AUDITOR,

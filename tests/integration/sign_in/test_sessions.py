@@ -7,11 +7,11 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.identity.domains.operations import give_up_domain
+from tenants.identity.domains.operations import release_domain
 from tenants.identity.domains.queries import list_domains
-from tenants.identity.members.operations import join
+from tenants.identity.members.operations import insert_membership
 from tenants.identity.members.queries import find_memberships
 from tenants.identity.members.sessions import forget_expired_sessions
 from tenants.identity.sso.operations import remove_provider
@@ -40,8 +40,8 @@ def elsewhere(owner: Person) -> Company:
 
 
 def joined(person: Person, company: Company) -> Company:
-    with tenant(company.tenant_id):
-        join(
+    with tenant_scope(company.tenant_id):
+        insert_membership(
             tenant_id=company.tenant_id,
             user_id=person.user_id,
             role=Role.ADMINISTRATOR,
@@ -217,7 +217,7 @@ def test_a_domain_that_is_given_up_ends_what_its_provider_began(
     browser = by_provider(owner, provider)
     (domain,) = list_domains(actor=company.platform)
 
-    give_up_domain(actor=company.platform, domain_id=domain.id, now=timezone.now())
+    release_domain(actor=company.platform, domain_id=domain.id, now=timezone.now())
 
     assert not browser.is_in()
 

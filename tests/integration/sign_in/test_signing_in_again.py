@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
-from tenants.identity.sso.operations import Described, remove_provider, set_saml_provider
+from tenants.identity.sso.operations import SamlProviderConfig, remove_provider, set_saml_provider
 from tenants.identity.sso.queries import get_rules
 from tests.fakes.console_client import Client
 from tests.fakes.saml_provider import SamlProvider
@@ -68,7 +68,7 @@ def by(request: pytest.FixtureRequest, company: Company, provider: OpenIdProvide
     if request.param == "openid":
         return ByOpenId(provider)
     idp = SamlProvider()
-    described = Described(idp.metadata(), None, fetch_metadata)
+    described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     set_saml_provider(actor=company.platform, described=described, now=timezone.now())
     return BySaml(idp, company)
 

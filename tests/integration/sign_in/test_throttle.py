@@ -16,8 +16,8 @@ from console.throttling import (
     MAX_ATTEMPTS,
     MAX_TRIES_OF_NETWORK,
     MAX_WAIT_S,
-    Attempt,
     Secret,
+    SecretAttempt,
     count_attempt,
     count_request_of_network,
 )
@@ -41,8 +41,8 @@ def guess(client: Client, email: str, password: str = WRONG) -> int:
     return client.post("/sign-in", {"email": email, "password": password}).status_code
 
 
-def attempt_from(number: int, email: str, secret: Secret = Secret.PASSWORD) -> Attempt:
-    return Attempt(secret, email, f"10.9.{number // 250}.{number % 250}", None, False)
+def attempt_from(number: int, email: str, secret: Secret = Secret.PASSWORD) -> SecretAttempt:
+    return SecretAttempt(secret, email, f"10.9.{number // 250}.{number % 250}", None, False)
 
 
 def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import Outcome, Typed, UsageRecord
-from tenants.usage.rollups.dirty_hours import hours_of, mark
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import Outcome, TypingReport, UsageRecord
+from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
 from tests.fixtures.companies import Company
 
 NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
@@ -65,7 +65,7 @@ def add_outcome(company: Company, request_id: uuid.UUID, event: str, **fields: A
     )
 
 
-def insert(company: Company, row: UsageRecord | Outcome | Typed) -> None:
-    with tenant(company.tenant_id):
+def insert(company: Company, row: UsageRecord | Outcome | TypingReport) -> None:
+    with tenant_scope(company.tenant_id):
         row.save(force_insert=True)
-        mark(company.tenant_id, hours_of([row]))
+        mark_dirty(company.tenant_id, dirty_hours_for([row]))

@@ -2,14 +2,14 @@
 
 from django.utils import timezone
 
-from tenants.security.encryption.envelope import Place
-from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.envelope import SealContext
+from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.operations import seal_for
 from tenants.security.encryption.queries import open_sealed
-from tenants.security.encryption.rotation import Rotated, rotate_tenant
+from tenants.security.encryption.rotation import RotationResult, rotate_tenant_keys
 from tests.fixtures.companies import Company
 
-PLACE = Place(table="telemetry", column="content", row="7")
+PLACE = SealContext(table="telemetry", column="content", row="7")
 
 
 def seal(company: Company, scope: str = "user:ada") -> bytes:
@@ -20,14 +20,14 @@ def opened(company: Company, sealed: bytes) -> bytes:
     return open_sealed(company.tenant_id, place=PLACE, sealed=sealed)
 
 
-def rotate(company: Company, *, replacing: bool = False) -> Rotated:
+def rotate(company: Company, *, replacing: bool = False) -> RotationResult:
     now = timezone.now()
-    return rotate_tenant(
+    return rotate_tenant_keys(
         tenant_id=company.tenant_id, now=now, older_than=now if replacing else None
     )
 
 
 def forget_held() -> None:
     """As a process that has just started."""
-    for key in list(held_keys._keys):
-        held_keys.drop(key)
+    for key in list(key_cache._keys):
+        key_cache.drop(key)

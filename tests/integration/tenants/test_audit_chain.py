@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditHead, Tenant
-from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
+from tenants.security.audit.hash_chain import GENESIS, build_document, hash_document
 from tenants.security.audit.operations import record_change, record_read
-from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.authorization.actor import Actor, system_actor
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 
 
@@ -28,7 +28,7 @@ def company() -> Company:
 
 
 def add(actor: Actor, *, facts: Any = None, now: Any = None) -> None:
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         record_change(
             actor=actor,
             action="test.done",
@@ -39,7 +39,7 @@ def add(actor: Actor, *, facts: Any = None, now: Any = None) -> None:
 
 
 def entries_of(tenant_id: TenantId) -> list[AuditEntry]:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return list(AuditEntry.objects.order_by("sequence"))
 
 
@@ -49,8 +49,8 @@ def require_chain(tenant_id: TenantId) -> list[AuditEntry]:
         assert entry.sequence == number
         assert bytes(entry.previous_hash) == last
         last = bytes(entry.hash)
-        assert hash_of(document_of(entry)) == last
-    with tenant(tenant_id):
+        assert hash_document(build_document(entry)) == last
+    with tenant_scope(tenant_id):
         head = AuditHead.objects.get()
     assert (head.sequence, bytes(head.hash)) == (len(entries), last)
     return entries
@@ -102,9 +102,9 @@ def test_two_first_entries_at_once_make_one_chain() -> None:
     both_are_here = Barrier(2)
 
     def write() -> None:
-        with tenant(bare):
+        with tenant_scope(bare):
             both_are_here.wait()
-            add(platform_actor(bare))
+            add(system_actor(bare))
         connection.close()
 
     threads = [Thread(target=write) for _ in range(2)]
@@ -118,7 +118,7 @@ def test_two_first_entries_at_once_make_one_chain() -> None:
 
 def test_a_change_that_fails_leaves_no_gap(company: Company) -> None:
     def fail() -> None:
-        with tenant(company.tenant_id):
+        with tenant_scope(company.tenant_id):
             add(company.platform)
             raise RuntimeError
 
@@ -143,7 +143,7 @@ def test_the_neighbours_chain_stays_as_it_was(company: Company, cast: Cast) -> N
     add(company.platform)
 
     assert [entry.hash for entry in entries_of(cast.globex.tenant_id)] == before
-    with tenant(cast.globex.tenant_id):
+    with tenant_scope(cast.globex.tenant_id):
         assert not AuditEntry.objects.filter(tenant_id=company.tenant_id).exists()
         assert not AuditHead.objects.filter(tenant_id=company.tenant_id).exists()
 
@@ -158,7 +158,7 @@ def test_the_neighbours_chain_stays_as_it_was(company: Company, cast: Cast) -> N
 def test_no_entry_can_be_changed_or_all_deleted(company: Company, statement: str) -> None:
     with (
         pytest.raises(DatabaseError, match="permission denied"),
-        tenant(company.tenant_id),
+        tenant_scope(company.tenant_id),
         connection.cursor() as cursor,
     ):
         cursor.execute(statement)
@@ -167,7 +167,7 @@ def test_no_entry_can_be_changed_or_all_deleted(company: Company, statement: str
 def test_no_young_entry_can_be_deleted(company: Company) -> None:
     before = len(entries_of(company.tenant_id))
 
-    with tenant(company.tenant_id), connection.cursor() as cursor:
+    with tenant_scope(company.tenant_id), connection.cursor() as cursor:
         cursor.execute("DELETE FROM tenants_auditentry")
 
     assert len(entries_of(company.tenant_id)) == before > 0
@@ -177,13 +177,16 @@ def test_a_sequence_is_used_once(company: Company) -> None:
     first = entries_of(company.tenant_id)[0]
     first.pk = (first.tenant_id, company.administrator.user_id)
 
-    with pytest.raises(DatabaseError, match="audit_entry_sequence"), tenant(company.tenant_id):
+    with (
+        pytest.raises(DatabaseError, match="audit_entry_sequence"),
+        tenant_scope(company.tenant_id),
+    ):
         first.save(force_insert=True)
 
 
 def test_a_look_is_an_entry_with_what_was_asked(company: Company) -> None:
     actor = company.administrator.actor
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         record_read(
             actor=actor,
             action="usage.explained",
@@ -217,8 +220,8 @@ VALUES = st.recursive(
 def test_whatever_was_recorded_hashes_the_same_when_it_is_read_back(cast: Cast, facts: Any) -> None:
     add(cast.acme.platform, facts=facts)
 
-    with tenant(cast.acme.tenant_id):
+    with tenant_scope(cast.acme.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence")[0]
-    document = document_of(entry)
-    assert hash_of(document) == bytes(entry.hash)
+    document = build_document(entry)
+    assert hash_document(document) == bytes(entry.hash)
     assert entry.after == document["after"]

@@ -7,15 +7,15 @@ import psycopg
 import pytest
 
 from caret.foundation.crypto.signing import SigningKeys
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry
 from tenants.security.audit import chain_check
-from tenants.security.audit.chain_check import Checked, check_trail
+from tenants.security.audit.chain_check import ChainCheckResult, check_chain
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.audit.signed_heads import sign_head
@@ -45,7 +45,7 @@ def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str]
 
 def add(company: Company, count: int = 1) -> int:
     """The last entry's number."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         for _ in range(count):
             record_change(
                 actor=company.platform, action="test", target="t", change=(None, None), now=NOON
@@ -58,9 +58,9 @@ def sign(company: Company, hours: int = 0) -> None:
     assert sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=at)
 
 
-def checked(company: Company) -> Checked:
+def checked(company: Company) -> ChainCheckResult:
     auditor = company.people[Role.AUDITOR].actor
-    return check_trail(actor=auditor, keys=signing_keys().public_keys(), now=NOON)
+    return check_chain(actor=auditor, keys=signing_keys().public_keys(), now=NOON)
 
 
 def test_a_chain_that_nobody_touched_is_whole(company: Company) -> None:
@@ -70,7 +70,9 @@ def test_a_chain_that_nobody_touched_is_whole(company: Company) -> None:
 
     found = checked(company)
 
-    assert found == Checked(first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1)
+    assert found == ChainCheckResult(
+        first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1
+    )
 
 
 def test_that_it_was_checked_is_an_entry_itself(company: Company) -> None:
@@ -105,7 +107,7 @@ def test_cutting_the_end_off_contradicts_what_was_signed(
     kept = add(company)
     add(company, 3)
     sign(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         hash_hex = AuditEntry.objects.get(sequence=kept).hash.hex()
     cut = "DELETE FROM tenants_auditentry WHERE sequence > {}"
     shorter = "UPDATE tenants_audithead SET sequence = {}, hash = decode('{}', 'hex') WHERE true"
@@ -121,7 +123,7 @@ def test_a_head_that_somebody_else_signed_is_found(company: Company) -> None:
     sign(company)
     theirs = SigningKeys(bytes(32), version=1).public_keys()
 
-    found = check_trail(actor=company.people[Role.AUDITOR].actor, keys=theirs, now=NOON)
+    found = check_chain(actor=company.people[Role.AUDITOR].actor, keys=theirs, now=NOON)
 
     assert found.broken_at == last
 
@@ -159,7 +161,7 @@ def test_a_long_chain_without_signed_heads_is_checked_part_by_part(
     auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
 
     first = checked(company)
-    second = check_trail(actor=auditor, keys=keys, now=NOON, after=first.last)
+    second = check_chain(actor=auditor, keys=keys, now=NOON, after=first.last)
 
     assert (first.first, first.last, first.is_unfinished) == (1, 4, True)
     assert (second.first, second.last) == (5, 8)
@@ -174,8 +176,8 @@ def test_what_the_owner_changed_is_found_from_where_a_check_stopped(
     tamper("tenants_auditentry", "DELETE FROM tenants_auditentry WHERE sequence = 6")
     auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
 
-    found = check_trail(actor=auditor, keys=keys, now=NOON, after=4)
-    gone = check_trail(actor=auditor, keys=keys, now=NOON, after=6)
+    found = check_chain(actor=auditor, keys=keys, now=NOON, after=4)
+    gone = check_chain(actor=auditor, keys=keys, now=NOON, after=6)
 
     assert (found.broken_at, found.is_unfinished) == (6, False)
     assert gone.broken_at == 6
@@ -188,7 +190,7 @@ def test_a_check_that_takes_too_long_says_where_it_stopped(
     add(company, 6)
     times = iter([0.0, chain_check.MAX_S / 2, chain_check.MAX_S])
 
-    found = check_trail(
+    found = check_chain(
         actor=company.people[Role.AUDITOR].actor,
         keys=signing_keys().public_keys(),
         now=NOON,
@@ -201,7 +203,7 @@ def test_a_check_that_takes_too_long_says_where_it_stopped(
 def test_one_check_of_a_tenant_goes_at_a_time(company: Company) -> None:
     other = make_company("hooli", ACME)
 
-    with alone(connect(), f"audit-check:{company.tenant_id}"), pytest.raises(Conflict):
+    with redis_lock(connect(), f"audit-check:{company.tenant_id}"), pytest.raises(Conflict):
         checked(company)
     assert checked(other).is_whole
     assert checked(company).is_whole
@@ -211,10 +213,10 @@ def test_one_check_of_a_tenant_goes_at_a_time(company: Company) -> None:
 def test_nothing_is_checked_from_an_entry_that_there_is_not(company: Company, after: int) -> None:
     auditor = company.people[Role.AUDITOR].actor
 
-    with pytest.raises(Invalid):
-        check_trail(actor=auditor, keys=signing_keys().public_keys(), now=NOON, after=after)
+    with pytest.raises(InvalidValue):
+        check_chain(actor=auditor, keys=signing_keys().public_keys(), now=NOON, after=after)
 
 
 def test_only_who_may_read_the_trail_checks_it(company: Company) -> None:
     with pytest.raises(Forbidden):
-        check_trail(actor=company.developer.actor, keys=signing_keys().public_keys(), now=NOON)
+        check_chain(actor=company.developer.actor, keys=signing_keys().public_keys(), now=NOON)

@@ -15,13 +15,13 @@ from django.db import connection
 from django.utils import timezone
 
 from caret.foundation.crypto.signing import write_public_keys
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry
-from tenants.security.audit.export import Period, write_export
-from tenants.security.audit.export_verification import Broken, verify_export
+from tenants.security.audit.export import AuditExportPeriod, write_export
+from tenants.security.audit.export_verification import VerificationFailed, verify_export
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import sign_head
 from tenants.security.audit.verify_cli import main as verify_audit
@@ -29,7 +29,7 @@ from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
 from tests.stack.services import Services
 
-ALL = Period(None, None)
+ALL = AuditExportPeriod(None, None)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def company() -> Company:
 
 
 def add(company: Company, *, at: datetime, action: str = "test.done") -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         record_change(
             actor=company.platform,
             action=action,
@@ -50,7 +50,7 @@ def add(company: Company, *, at: datetime, action: str = "test.done") -> None:
         )
 
 
-def export(actor: Actor, period: Period = ALL) -> bytes:
+def export(actor: Actor, period: AuditExportPeriod = ALL) -> bytes:
     out = io.BytesIO()
     write_export(actor=actor, period=period, out=out, keys=signing_keys(), now=timezone.now())
     return out.getvalue()
@@ -98,7 +98,7 @@ def test_a_period_is_half_open(company: Company) -> None:
     for hours in (-1, 0, 23, 24):
         add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
 
-    text = export(company.platform, Period(day, day + timedelta(days=1)))
+    text = export(company.platform, AuditExportPeriod(day, day + timedelta(days=1)))
 
     verify(text)
     assert [entry["action"] for entry in lines(text, "entry")] == ["test.0", "test.23"]
@@ -109,7 +109,7 @@ def test_entries_of_a_clock_that_jumped_stand_in_between(company: Company) -> No
     for hours in (1, -500, 2):
         add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
 
-    text = export(company.platform, Period(day, None))
+    text = export(company.platform, AuditExportPeriod(day, None))
 
     verify(text)
     assert "test.-500" in [entry["action"] for entry in lines(text, "entry")]
@@ -118,7 +118,10 @@ def test_entries_of_a_clock_that_jumped_stand_in_between(company: Company) -> No
 def test_a_period_without_entries_is_a_sound_export_of_none(company: Company) -> None:
     day = datetime(2001, 5, 1, tzinfo=UTC)
 
-    assert verify(export(company.platform, Period(day, day + timedelta(days=1))))["rows"] == 0
+    assert (
+        verify(export(company.platform, AuditExportPeriod(day, day + timedelta(days=1))))["rows"]
+        == 0
+    )
 
 
 def test_it_holds_nothing_of_the_neighbours(company: Company, cast: Cast) -> None:
@@ -153,7 +156,7 @@ def test_what_was_changed_in_the_database_is_named(company: Company, services: S
         )
         owner.execute("ALTER TABLE tenants_auditentry FORCE ROW LEVEL SECURITY")
 
-    with pytest.raises(Broken, match="entry 3: what it says does not have its hash"):
+    with pytest.raises(VerificationFailed, match="entry 3: what it says does not have its hash"):
         verify(export(company.platform))
 
 
@@ -175,7 +178,7 @@ def test_memory_does_not_grow_with_the_export(company: Company) -> None:
 
 
 def _grow(company: Company, count: int) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         while AuditEntry.objects.count() < count:
             for _ in range(100):
                 record_change(

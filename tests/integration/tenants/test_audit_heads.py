@@ -10,12 +10,17 @@ from django.db import DatabaseError, connection
 from structlog.testing import capture_logs
 
 from caret.foundation.crypto.signing import verify_document
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import HEAD_PURPOSE
 from tenants.security.audit.operations import record_change
-from tenants.security.audit.signed_heads import ChainBroken, sign_head, sign_heads, signed_document
+from tenants.security.audit.signed_heads import (
+    ChainBroken,
+    sign_all_heads,
+    sign_head,
+    signed_document,
+)
 from tenants.tasks import sign_audit_heads
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.stack.services import Services
@@ -43,7 +48,7 @@ def tamper(services: Services, company: Company) -> Iterator[Callable[[str], Non
 
 
 def add(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         record_change(
             actor=company.platform, action="test", target="t", change=(None, None), now=NOON
         )
@@ -54,7 +59,7 @@ def sign(company: Company, now: datetime = NOON) -> bool:
 
 
 def signed(company: Company) -> list[SignedAuditHead]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(SignedAuditHead.objects.order_by("sequence"))
 
 
@@ -62,7 +67,7 @@ def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> No
     assert sign(company)
 
     (head,) = signed(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         last = AuditEntry.objects.order_by("-sequence")[0]
     assert (head.sequence, bytes(head.hash)) == (last.sequence, bytes(last.hash))
     verify_document(signing_keys().public_keys(), signed_document(head), purpose=HEAD_PURPOSE)
@@ -103,7 +108,7 @@ def test_a_head_can_neither_be_changed_nor_deleted(company: Company) -> None:
 
     with (
         pytest.raises(DatabaseError, match="permission denied"),
-        tenant(company.tenant_id),
+        tenant_scope(company.tenant_id),
         connection.cursor() as cursor,
     ):
         cursor.execute("DELETE FROM tenants_signedaudithead")
@@ -135,7 +140,7 @@ def test_a_broken_chain_is_reported_and_stops_no_other(company: Company, tamper:
     tamper("DELETE FROM tenants_auditentry WHERE sequence = 2")
 
     with capture_logs() as logs:
-        sign_heads(keys=signing_keys(), now=NOON)
+        sign_all_heads(keys=signing_keys(), now=NOON)
 
     told = [log for log in logs if log["event"] == "audit.chain_broken"]
     assert {"tenant_id": company.tenant_id, "sequence": 2}.items() <= told[-1].items()
@@ -152,5 +157,5 @@ def test_the_neighbours_heads_are_not_seen(company: Company) -> None:
     sign(company)
     other = make_company("other", {})
 
-    with tenant(other.tenant_id):
+    with tenant_scope(other.tenant_id):
         assert not SignedAuditHead.objects.filter(tenant_id=company.tenant_id).exists()

@@ -13,7 +13,7 @@ from django.db import connections, transaction
 
 from caret.foundation.ids import uuid7
 from tenants.models import AuditEntry, AuditHead
-from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
+from tenants.security.audit.hash_chain import GENESIS, build_document, hash_document
 from tests.fixtures.companies import GLOBEX, Company, make_company
 
 COLUMNS = ("sequence", "previous_hash", "hash", "actor_kind", "actor_key")
@@ -77,7 +77,7 @@ def test_entries_without_a_place_come_after_those_with_one(owner: Any, company: 
     for number, entry in enumerate(entries, start=1):
         assert (entry.sequence, bytes(entry.previous_hash)) == (number, last)
         last = bytes(entry.hash)
-        assert hash_of(document_of(entry)) == last
+        assert hash_document(build_document(entry)) == last
     assert (entries[-1].actor_kind, entries[-1].actor_key) == ("user", "")
 
 

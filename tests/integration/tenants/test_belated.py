@@ -12,7 +12,7 @@ from caret.contracts.usage import (
     MAX_PARTS,
     USAGE_FIELD,
     USAGE_STREAM,
-    BelatedRecord,
+    LateOutcomeRecord,
     OutcomeEvent,
     OutcomeRecord,
     encode_records,
@@ -20,14 +20,14 @@ from caret.contracts.usage import (
 from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.models import Outcome, RollupMark, UsageRecord
-from tenants.usage.ingestion.late_outcomes import insert_belated
-from tenants.usage.ingestion.operations import drain
+from tenants.models import DirtyHour, Outcome, UsageRecord
+from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
+from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
-from tenants.usage.ingestion.row_mapping import Belated, decode_row
+from tenants.usage.ingestion.row_mapping import LateOutcome, decode_row
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 
@@ -42,13 +42,13 @@ def company() -> Company:
 @pytest.fixture
 def stream() -> UsageStream:
     found = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    drain(found)  # what earlier tests left
+    ingest_all(found)  # what earlier tests left
     return found
 
 
-def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> BelatedRecord:
+def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutcomeRecord:
     """Told by Bob, whose completions they are."""
-    record = BelatedRecord(
+    record = LateOutcomeRecord(
         outcome_id=RequestId(str(uuid.uuid4())),
         request_id=RequestId(str(request_id)),
         tenant_id=company.tenant_id,
@@ -69,11 +69,11 @@ def ingest(stream: UsageStream, *records: Record) -> None:
     """Each by itself, as gateways deliver them."""
     for record in records:
         connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
-    drain(stream)
+    ingest_all(stream)
 
 
 def told(company: Company) -> list[tuple[str, int, int | None, int | None]]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         rows = Outcome.objects.order_by("event", "span_s", "after_ms")
         return [(row.event, row.chars, row.lines, row.span_s) for row in rows]
 
@@ -99,13 +99,13 @@ def test_more_than_was_suggested_is_what_was_suggested(
 
 def test_its_completions_hour_is_counted_anew(company: Company, stream: UsageStream) -> None:
     request_id = add_completion(company)
-    with tenant(company.tenant_id):
-        RollupMark.objects.all().delete()
+    with tenant_scope(company.tenant_id):
+        DirtyHour.objects.all().delete()
 
     ingest(stream, belated(company, request_id))
 
-    with tenant(company.tenant_id):
-        assert [mark.hour.hour for mark in RollupMark.objects.all()] == [NOON.hour]
+    with tenant_scope(company.tenant_id):
+        assert [mark.hour.hour for mark in DirtyHour.objects.all()] == [NOON.hour]
 
 
 def test_a_neighbours_key_changes_nothing(
@@ -140,7 +140,7 @@ def test_of_services_only_the_one_that_asked_is_heard(
     company: Company, stream: UsageStream
 ) -> None:
     request_id = add_completion(company, user_id=None)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         key_id = _key_of(request_id)
 
     ingest(stream, belated(company, request_id, user_id=None))
@@ -212,15 +212,15 @@ def test_two_workers_at_once_count_it_once(company: Company, stream: UsageStream
     connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
 
     def work() -> None:
-        drain(stream)
+        ingest_all(stream)
         connection.close()
 
     other = Thread(target=work)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         again = msgspec.structs.replace(record, outcome_id=RequestId(str(uuid.uuid4())))
         row = decode_row(msgspec.msgpack.encode(again))
-        assert isinstance(row, Belated)
-        assert len(insert_belated(company.tenant_id, [row])) == 1
+        assert isinstance(row, LateOutcome)
+        assert len(insert_late_outcomes(company.tenant_id, [row])) == 1
         other.start()
         other.join(timeout=1.0)
         assert other.is_alive(), "it waits for what this one decides"

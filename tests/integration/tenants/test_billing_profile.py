@@ -6,8 +6,8 @@ from threading import Thread
 import pytest
 from django.db import connection, connections
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.billing.invoices.billing_profile import (
     MAX_CHARS,
@@ -15,16 +15,16 @@ from tenants.billing.invoices.billing_profile import (
     read_profile,
     set_profile,
 )
-from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.models import AuditEntry, BillingProfile
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.stack.waiting import wait_until
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-HELD = Party("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
-WANTED = Party("Initrode", ("2 Side Street",), "DE2", "ap@initrode.example")
-VAT = Tax("VAT", 1_900)
-NONE = Tax("", 0)
+HELD = InvoiceParty("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
+WANTED = InvoiceParty("Initrode", ("2 Side Street",), "DE2", "ap@initrode.example")
+VAT = InvoiceTax("VAT", 1_900)
+NONE = InvoiceTax("", 0)
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
 LONG = "x" * (MAX_CHARS + 1)
 
@@ -36,18 +36,18 @@ def company() -> Company:
     return company
 
 
-def change(company: Company, customer: Party = WANTED, role: Role = Role.BILLING) -> None:
+def change(company: Company, customer: InvoiceParty = WANTED, role: Role = Role.BILLING) -> None:
     later = NOW + timedelta(hours=1)
     change_customer(actor=company.people[role].actor, customer=customer, now=later)
 
 
-def held(company: Company) -> tuple[Party, Tax]:
-    with tenant(company.tenant_id):
+def held(company: Company) -> tuple[InvoiceParty, InvoiceTax]:
+    with tenant_scope(company.tenant_id):
         return read_profile(company.tenant_id)
 
 
 def changes_of(company: Company) -> list[AuditEntry]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action="billing.customer_changed")
         return list(entries.order_by("sequence"))
 
@@ -65,7 +65,7 @@ def test_who_may_changes_it_and_the_tax_stays(company: Company, role: Role) -> N
     change(company, role=role)
 
     assert held(company) == (WANTED, VAT)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert BillingProfile.objects.get().updated_at == NOW + timedelta(hours=1)
 
 
@@ -87,8 +87,8 @@ def test_the_trail_has_names_and_tax_ids_and_no_mails_address(company: Company) 
 
 
 def test_the_trail_names_what_was_changed_alone(company: Company) -> None:
-    change(company, Party(HELD.name, HELD.address, HELD.tax_id, "new@initech.example"))
-    change(company, Party(HELD.name, HELD.address, HELD.tax_id, "new@initech.example"))
+    change(company, InvoiceParty(HELD.name, HELD.address, HELD.tax_id, "new@initech.example"))
+    change(company, InvoiceParty(HELD.name, HELD.address, HELD.tax_id, "new@initech.example"))
 
     (entry,) = changes_of(company)
     assert entry.after == {"name": "Initech", "tax_id": "DE1", "changed": "email"}
@@ -97,23 +97,23 @@ def test_the_trail_names_what_was_changed_alone(company: Company) -> None:
 @pytest.mark.parametrize(
     ("field", "customer"),
     [
-        ("name", Party("")),
-        ("name", Party(LONG)),
-        ("tax_id", Party("I", tax_id=LONG)),
-        ("tax_id", Party("I", tax_id="DE\a1")),
-        ("email", Party("I", email=LONG)),
-        ("email", Party("I", email="a\0@b.example")),
-        ("address", Party("I", ("1 Main Street", LONG))),
-        ("address", Party("I", ("1 Main\nStreet",))),
-        ("address", Party("I", ("line",) * 9)),
+        ("name", InvoiceParty("")),
+        ("name", InvoiceParty(LONG)),
+        ("tax_id", InvoiceParty("I", tax_id=LONG)),
+        ("tax_id", InvoiceParty("I", tax_id="DE\a1")),
+        ("email", InvoiceParty("I", email=LONG)),
+        ("email", InvoiceParty("I", email="a\0@b.example")),
+        ("address", InvoiceParty("I", ("1 Main Street", LONG))),
+        ("address", InvoiceParty("I", ("1 Main\nStreet",))),
+        ("address", InvoiceParty("I", ("line",) * 9)),
     ],
 )
 def test_what_cannot_stand_on_an_invoice_is_refused_by_its_field(
-    company: Company, field: str, customer: Party
+    company: Company, field: str, customer: InvoiceParty
 ) -> None:
-    with pytest.raises(Invalid) as own:
+    with pytest.raises(InvalidValue) as own:
         change(company, customer)
-    with pytest.raises(Invalid) as platforms:
+    with pytest.raises(InvalidValue) as platforms:
         set_profile(actor=company.platform, customer=customer, tax=VAT, now=NOW)
 
     assert (own.value.field, platforms.value.field) == (field, field)
@@ -123,14 +123,17 @@ def test_what_cannot_stand_on_an_invoice_is_refused_by_its_field(
 def test_what_just_fits_stands_there(company: Company) -> None:
     full = "x" * MAX_CHARS
 
-    change(company, Party(full, (full,) * 8, full, full))
+    change(company, InvoiceParty(full, (full,) * 8, full, full))
 
-    assert held(company)[0] == Party(full, (full,) * 8, full, full)
+    assert held(company)[0] == InvoiceParty(full, (full,) * 8, full, full)
 
 
-@pytest.mark.parametrize("tax", [Tax("VAT", 0), Tax("", 1_900), Tax("VAT", 10_001), Tax("V", -1)])
-def test_a_tax_has_a_name_and_a_share_or_neither(company: Company, tax: Tax) -> None:
-    with pytest.raises(Invalid) as refused:
+@pytest.mark.parametrize(
+    "tax",
+    [InvoiceTax("VAT", 0), InvoiceTax("", 1_900), InvoiceTax("VAT", 10_001), InvoiceTax("V", -1)],
+)
+def test_a_tax_has_a_name_and_a_share_or_neither(company: Company, tax: InvoiceTax) -> None:
+    with pytest.raises(InvalidValue) as refused:
         set_profile(actor=company.platform, customer=HELD, tax=tax, now=NOW)
 
     assert refused.value.field == "tax"
@@ -144,8 +147,8 @@ def test_of_two_changes_at_once_the_second_follows_the_first(company: Company) -
             connections.close_all()
 
     thread = Thread(target=second)
-    between = Party("Between", HELD.address, HELD.tax_id, HELD.email)
-    with tenant(company.tenant_id):
+    between = InvoiceParty("Between", HELD.address, HELD.tax_id, HELD.email)
+    with tenant_scope(company.tenant_id):
         change(company, between)
         thread.start()
         wait_until(_somebody_waits, timeout_s=30)

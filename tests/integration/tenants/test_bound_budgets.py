@@ -7,8 +7,8 @@ import pytest
 from caret.contracts.pricing import BudgetScope
 from tenants.base.errors import Conflict
 from tenants.billing.budgets import limits
-from tenants.billing.budgets.operations import Holder, Terms, change_budget
-from tenants.identity.teams.operations import put_into_team
+from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, change_budget
+from tenants.identity.teams.operations import add_team_member
 from tests.fakes.billing import NOW, hard_budgets, make_budget, make_customer
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.fixtures.users import make_team
@@ -22,24 +22,24 @@ def company() -> Company:
 
 
 @pytest.fixture
-def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[Holder]:
+def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
     """Two teams of ada's, and two are the most."""
     monkeypatch.setattr(limits, "MAX_OF_PERSON", 2)
-    holders = [Holder(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
+    holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
     for holder in holders[:2]:
         _join(company, holder)
         make_budget(company, holder=holder)
     return holders
 
 
-def _join(company: Company, holder: Holder) -> None:
+def _join(company: Company, holder: BudgetTarget) -> None:
     assert holder.id is not None
     ada = company.developer.user_id
-    put_into_team(actor=company.platform, team_id=holder.id, user_id=ada, now=NOW)
+    add_team_member(actor=company.platform, team_id=holder.id, user_id=ada, now=NOW)
 
 
 def test_a_person_is_under_so_many_hard_budgets_of_teams_at_most(
-    company: Company, in_many_teams: list[Holder]
+    company: Company, in_many_teams: list[BudgetTarget]
 ) -> None:
     third = in_many_teams[2]
     _join(company, third)
@@ -48,13 +48,15 @@ def test_a_person_is_under_so_many_hard_budgets_of_teams_at_most(
         make_budget(company, holder=third)
     soft = make_budget(company, holder=third, is_hard=False)
     with pytest.raises(Conflict, match="2 are the most"):
-        change_budget(actor=company.platform, budget_id=soft.id, terms=Terms(5), version=1, now=NOW)
+        change_budget(
+            actor=company.platform, budget_id=soft.id, terms=BudgetTerms(5), version=1, now=NOW
+        )
 
     assert len(hard_budgets(company)) == 2
 
 
 def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
-    company: Company, in_many_teams: list[Holder]
+    company: Company, in_many_teams: list[BudgetTarget]
 ) -> None:
     third = in_many_teams[2]
     budget = make_budget(company, holder=third)
@@ -66,9 +68,9 @@ def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
 
 
 def test_the_tenants_and_ones_own_budget_come_on_top(
-    company: Company, in_many_teams: list[Holder]
+    company: Company, in_many_teams: list[BudgetTarget]
 ) -> None:
     make_budget(company)
-    make_budget(company, holder=Holder(BudgetScope.USER, UUID(company.developer.user_id)))
+    make_budget(company, holder=BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id)))
 
     assert len(hard_budgets(company)) == 4

@@ -8,13 +8,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
 from tenants.billing.plans.operations import NewPrice, add_price, subscribe
 from tenants.compliance.exports.jobs.queries import find_build, list_builds
 from tenants.compliance.exports.jobs.run import build_due
-from tenants.compliance.exports.jobs.state_machine import State
-from tenants.models import ExportBuild, RollupMark
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.models import DirtyHour, ExportJob
 from tests.fakes.exports import OCTOBER, ask_for
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
@@ -28,7 +28,7 @@ def company() -> Company:
 
 @pytest.mark.parametrize(("name", "text"), _BEYOND)
 def test_no_export_is_of_such_a_period(company: Company, name: str, text: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         ask_for(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
 
     assert refused.value.field == {"start": "since", "end": "until"}[name]
@@ -40,16 +40,16 @@ def test_an_export_that_cannot_be_read_keeps_no_other_tenant_waiting(
 ) -> None:
     mine, theirs = ask_for(company), ask_for(cast.globex)
     beyond = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))  # 1 BC in UTC
-    with tenant(company.tenant_id):
-        rows = ExportBuild.objects.filter(tenant_id=company.tenant_id, id=mine)
+    with tenant_scope(company.tenant_id):
+        rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine)
         rows.update(since=beyond)
     try:
         build_due(clock=now)
 
-        assert find_build(actor=cast.globex.platform, build_id=theirs).state is State.FINISHED
+        assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
     finally:
-        with tenant(company.tenant_id):
-            rows.update(since=OCTOBER.start, state=State.CANCELLED)
+        with tenant_scope(company.tenant_id):
+            rows.update(since=OCTOBER.start, state=JobState.CANCELLED)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_no_such_days_are_counted_anew(company: Company, arguments: tuple[str, s
     with pytest.raises(CommandError, match="years 1970 to 2199"):
         call_command("rebuild_rollups", company.slug, *arguments)
 
-    with tenant(company.tenant_id):
-        assert not RollupMark.objects.filter(tenant_id=company.tenant_id).exists()
+    with tenant_scope(company.tenant_id):
+        assert not DirtyHour.objects.filter(tenant_id=company.tenant_id).exists()
 
 
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_neither_a_plan_nor_a_price_begins_on_such_a_day(company: Company, day: date) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         subscribe(actor=company.platform, plan="team", starts_on=day, now=now())
     assert refused.value.field == "starts_on"
 
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         add_price(plan="team", new=NewPrice(day, 0, {}), now=now())
     assert refused.value.field == "effective_on"

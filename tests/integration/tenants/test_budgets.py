@@ -16,18 +16,23 @@ from django.conf import LazySettings
 from django.core import mail
 
 from caret.contracts.pricing import BudgetScope, spend_key
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.redis_connection import connect
-from tenants.billing.budgets.alert_delivery import deliver_due, wait_after
-from tenants.billing.budgets.alerts import reached
-from tenants.billing.budgets.operations import Holder, Terms, change_budget, delete_budget
+from tenants.billing.budgets.alert_delivery import backoff_after, deliver_due_alerts
+from tenants.billing.budgets.alerts import crossed_thresholds
+from tenants.billing.budgets.operations import (
+    BudgetTarget,
+    BudgetTerms,
+    change_budget,
+    delete_budget,
+)
 from tenants.billing.budgets.queries import find_budget, find_webhook_secret, page_of_budgets
-from tenants.billing.budgets.redis_sync import raise_floors
-from tenants.billing.rating.operations import rate
+from tenants.billing.budgets.redis_sync import sync_spend_to_redis
+from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.identity.member_lifecycle import remove_member
-from tenants.identity.teams.operations import put_into_team, take_out_of_team
+from tenants.identity.teams.operations import add_team_member, remove_team_member
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
 from tests.fakes.billing import NOW, balances, hard_budgets, make_budget, make_customer, use
 from tests.fixtures.companies import ACME, Cast, Company, make_company
@@ -57,7 +62,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
     for number in range(times):
         use(company, company.developer, at + timedelta(seconds=number), **DEAR)
-    rate(company.tenant_id, now=NOW)
+    rate_tenant(company.tenant_id, now=NOW)
 
 
 def test_gateways_learn_a_hard_budget_with_its_prices(company: Company) -> None:
@@ -80,18 +85,18 @@ def test_a_soft_budget_stops_nobody(company: Company) -> None:
 def test_a_teams_budget_follows_who_is_in_it(company: Company) -> None:
     team_id = UUID(make_team(company))
     ada = company.developer.user_id
-    budget = make_budget(company, holder=Holder(BudgetScope.TEAM, team_id))
-    put_into_team(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
+    budget = make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, team_id))
+    add_team_member(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
     assert hard_budgets(company) == {str(budget.id): (ada,)}
 
-    take_out_of_team(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
+    remove_team_member(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
 
     assert hard_budgets(company) == {str(budget.id): ()}
 
 
 def test_a_budget_says_what_is_spent_of_it(company: Company) -> None:
-    ada = Holder(BudgetScope.USER, UUID(company.developer.user_id))
-    alice = Holder(BudgetScope.USER, UUID(company.administrator.user_id))
+    ada = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
+    alice = BudgetTarget(BudgetScope.USER, UUID(company.administrator.user_id))
     budgets = [make_budget(company), *(make_budget(company, holder=h) for h in (ada, alice))]
     spend(company, 3)
 
@@ -114,7 +119,7 @@ def test_redis_is_told_what_was_spent_before_the_budget_was_made(company: Compan
     spend(company, 3)
     budget = make_budget(company)
 
-    raise_floors(company.tenant_id, now=NOW)
+    sync_spend_to_redis(company.tenant_id, now=NOW)
 
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
     assert connect().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
@@ -126,7 +131,7 @@ def test_a_redis_that_knows_more_is_left_as_it_is(company: Company) -> None:
     connect().hset(key, "used", str(10**9))
     spend(company)
 
-    raise_floors(company.tenant_id, now=NOW)
+    sync_spend_to_redis(company.tenant_id, now=NOW)
 
     assert connect().hgetall(key) == {b"used": str(10**9).encode()}
 
@@ -136,7 +141,7 @@ def test_of_two_changes_at_once_the_second_is_told(company: Company, is_old: boo
     budget = make_budget(company)
     actor = company.administrator.actor
     changed = change_budget(
-        actor=actor, budget_id=budget.id, terms=Terms(7), version=budget.version, now=NOW
+        actor=actor, budget_id=budget.id, terms=BudgetTerms(7), version=budget.version, now=NOW
     )
     assert (changed.limit_micros, changed.version) == (7, 2)
     if not is_old:
@@ -151,10 +156,10 @@ def test_of_two_changes_at_once_the_second_is_told(company: Company, is_old: boo
 def test_each_change_is_in_the_audit_trail(company: Company) -> None:
     budget = make_budget(company, limit_micros=5)
     actor = company.administrator.actor
-    change_budget(actor=actor, budget_id=budget.id, terms=Terms(7), version=1, now=NOW)
+    change_budget(actor=actor, budget_id=budget.id, terms=BudgetTerms(7), version=1, now=NOW)
     delete_budget(actor=actor, budget_id=budget.id, version=2, now=NOW)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"budget:{budget.id}").order_by("sequence")
         assert [entry.action for entry in entries] == [
             *("budget.created", "budget.changed", "budget.deleted")
@@ -181,8 +186,8 @@ def test_a_removed_member_gets_no_budget(company: Company) -> None:
     user_id = company.developer.user_id
     remove_member(actor=company.administrator.actor, user_id=user_id, reason="Left.", now=NOW)
 
-    with pytest.raises(Invalid):
-        make_budget(company, holder=Holder(BudgetScope.USER, UUID(user_id)))
+    with pytest.raises(InvalidValue):
+        make_budget(company, holder=BudgetTarget(BudgetScope.USER, UUID(user_id)))
 
 
 def test_the_neighbours_people_and_teams_have_no_budget_here(company: Company, cast: Cast) -> None:
@@ -191,8 +196,8 @@ def test_the_neighbours_people_and_teams_have_no_budget_here(company: Company, c
         (BudgetScope.TEAM, UUID(make_team(cast.globex))),
         (BudgetScope.TEAM, uuid4()),
     ):
-        with pytest.raises(Invalid):
-            make_budget(company, holder=Holder(scope, holder_id))
+        with pytest.raises(InvalidValue):
+            make_budget(company, holder=BudgetTarget(scope, holder_id))
 
 
 def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
@@ -218,20 +223,20 @@ def test_a_developer_sees_no_budgets(company: Company) -> None:
     [(0, []), (499, []), (500, [50]), (799, [50]), (800, [50, 80]), (1_500, [50, 80, 100])],
 )
 def test_thresholds_are_reached_at_their_percent(spent: int, percents: list[int]) -> None:
-    assert reached(spent, 1_000) == percents
+    assert crossed_thresholds(spent, 1_000) == percents
 
 
 def test_who_pays_is_told_once_at_each_threshold(company: Company) -> None:
     make_budget(company, limit_micros=4 * COST)
     for _ in range(6):
         spend(company)
-        deliver_due(company.tenant_id, now=NOW)
-        deliver_due(company.tenant_id, now=NOW)
+        deliver_due_alerts(company.tenant_id, now=NOW)
+        deliver_due_alerts(company.tenant_id, now=NOW)
 
     subjects = [message.subject for message in mail.outbox if "olga@" in message.to[0]]
     assert [subject.partition(" of ")[0] for subject in subjects] == ["50%", "100%"]
     assert {message.to[0].partition("@")[0] for message in mail.outbox} == {"olga", "bill"}
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert sorted(BudgetAlert.objects.values_list("percent", flat=True)) == [50, 80, 100]
 
 
@@ -250,11 +255,11 @@ def test_a_hard_budget_is_used_up_once_a_completion_may_cost_more_than_is_left(
 
 
 def test_a_user_is_told_of_his_own_budget(company: Company) -> None:
-    ada = Holder(BudgetScope.USER, UUID(company.developer.user_id))
+    ada = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
     make_budget(company, limit_micros=COST, holder=ada)
     spend(company)
 
-    deliver_due(company.tenant_id, now=NOW)
+    deliver_due_alerts(company.tenant_id, now=NOW)
 
     assert company.developer.email in {message.to[0] for message in mail.outbox}
 
@@ -266,7 +271,7 @@ def test_a_mail_that_fails_is_shown_and_tried_again(
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # nobody listens
     budget = make_budget(company, limit_micros=COST)
     spend(company)
-    assert deliver_due(company.tenant_id, now=NOW) == 0
+    assert deliver_due_alerts(company.tenant_id, now=NOW) == 0
     actor = company.administrator.actor
     shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
     assert {(d.attempts, d.last_error, d.delivered_at) for d in shown} == {
@@ -274,15 +279,15 @@ def test_a_mail_that_fails_is_shown_and_tried_again(
     }
 
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-    assert deliver_due(company.tenant_id, now=NOW) == 0  # not yet
-    assert deliver_due(company.tenant_id, now=NOW + timedelta(minutes=1)) == 2
+    assert deliver_due_alerts(company.tenant_id, now=NOW) == 0  # not yet
+    assert deliver_due_alerts(company.tenant_id, now=NOW + timedelta(minutes=1)) == 2
 
     shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
     assert {(d.attempts, d.last_error, d.next_at) for d in shown} == {(2, "", None)}
 
 
 def test_what_fails_is_tried_less_and_less_often_and_then_given_up() -> None:
-    waits = [wait_after(attempts) for attempts in range(1, 21)]
+    waits = [backoff_after(attempts) for attempts in range(1, 21)]
 
     assert waits[:3] == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert waits[-2:] == [timedelta(hours=6), None]
@@ -306,7 +311,7 @@ def test_a_webhook_is_signed_for_its_receiver(
     budget = make_budget(company, limit_micros=COST, webhook_url=receiver.url)
     spend(company)
 
-    deliver_due(company.tenant_id, now=NOW)
+    deliver_due_alerts(company.tenant_id, now=NOW)
 
     ((headers, body),) = receiver.got
     secret = find_webhook_secret(
@@ -327,12 +332,12 @@ def test_a_webhook_that_fails_is_sent_again_under_the_same_id(
     make_budget(company, limit_micros=COST, webhook_url=receiver.url)
     spend(company)
 
-    deliver_due(company.tenant_id, now=NOW)
-    deliver_due(company.tenant_id, now=NOW + timedelta(minutes=1))
+    deliver_due_alerts(company.tenant_id, now=NOW)
+    deliver_due_alerts(company.tenant_id, now=NOW + timedelta(minutes=1))
 
     first, second = (headers["webhook-id"] for headers, _ in receiver.got)
     assert first == second
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert not AlertDelivery.objects.filter(delivered_at__isnull=True).exists()
 
 
@@ -343,9 +348,9 @@ def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
     make_budget(company, limit_micros=COST, webhook_url=f"https://{host}/hook")
     spend(company)
 
-    deliver_due(company.tenant_id, now=NOW)
+    deliver_due_alerts(company.tenant_id, now=NOW)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         hook = AlertDelivery.objects.get(channel="webhook")
     assert hook.last_error == "Its address is not a public one."
 
@@ -358,7 +363,7 @@ def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
     ],
 )
 def test_an_address_that_is_none_is_refused_by_its_field(company: Company, url: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         make_budget(company, webhook_url=url)
 
     assert refused.value.field == "webhook_url"
@@ -378,6 +383,6 @@ def test_no_secret_stands_in_a_table(company: Company) -> None:
     budget = make_budget(company, webhook_url=f"https://{secrets.token_hex(4)}.example/")
     secret = find_webhook_secret(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         written = [str(entry.after) + entry.target for entry in AuditEntry.objects.all()]
     assert not any(secret in text or secret[6:] in text for text in written)

@@ -8,15 +8,20 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, ConsentReceipt
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
-from tenants.privacy.consent.consent import NO_CONSENT, Consent
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
+from tenants.privacy.consent.consent_texts import (
+    TENANT_CONSENT_TEXT,
+    USER_WORDINGS,
+    ConsentKind,
+    get_consent_text,
+)
 from tenants.privacy.consent.queries import (
     OwnConsent,
     Receipt,
@@ -24,10 +29,10 @@ from tenants.privacy.consent.queries import (
     get_own_consent,
     list_receipts,
 )
-from tenants.privacy.consent_lifecycle import Choice, set_consent, withdraw_consent
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
 
-YES, BOTH = Consent(telemetry=True, training=False), Consent(telemetry=True, training=True)
+YES, BOTH = UserConsent(telemetry=True, training=False), UserConsent(telemetry=True, training=True)
 READ = frozenset(USER_WORDINGS.values())
 
 
@@ -44,7 +49,7 @@ def willing(acme: Company) -> Company:
 
 
 def allow(company: Company, **telemetry: Any) -> None:
-    values = {"wording": TENANT_WORDING, "retention_days": 30, "training": False}
+    values = {"wording": TENANT_CONSENT_TEXT, "retention_days": 30, "training": False}
     change_policy(company, telemetry=values | telemetry)
 
 
@@ -58,8 +63,10 @@ def change_policy(company: Company, **changes: Any) -> None:
     )
 
 
-def say(person: Person, consent: Consent, *, wordings: frozenset[str] = READ) -> OwnConsent:
-    return set_consent(actor=person.actor, choice=Choice(consent, wordings), now=timezone.now())
+def say(person: Person, consent: UserConsent, *, wordings: frozenset[str] = READ) -> OwnConsent:
+    return set_consent(
+        actor=person.actor, choice=ConsentChoice(consent, wordings), now=timezone.now()
+    )
 
 
 def receipts(company: Company, person: Person | None = None) -> list[Receipt]:
@@ -67,8 +74,8 @@ def receipts(company: Company, person: Person | None = None) -> list[Receipt]:
     return list_receipts(actor=actor, limit=200, cursor=None).rows
 
 
-def consents(company: Company) -> dict[UserId, Consent]:
-    with tenant(company.tenant_id):
+def consents(company: Company) -> dict[UserId, UserConsent]:
+    with tenant_scope(company.tenant_id):
         policy = find_policy(tenant_id=company.tenant_id).policy
         return find_consents(tenant_id=company.tenant_id, policy=policy)
 
@@ -88,7 +95,7 @@ def test_with_both_keys_turned_consent_counts(willing: Company) -> None:
 
 
 @pytest.mark.parametrize("consent", [YES, BOTH])
-def test_without_the_tenants_key_nobody_can_agree(acme: Company, consent: Consent) -> None:
+def test_without_the_tenants_key_nobody_can_agree(acme: Company, consent: UserConsent) -> None:
     with pytest.raises(Conflict):
         say(acme.developer, consent)
 
@@ -105,17 +112,17 @@ def test_training_is_a_yes_of_its_own(acme: Company) -> None:
 
 
 def test_training_without_telemetry_is_refused(willing: Company) -> None:
-    with pytest.raises(Invalid) as caught:
-        say(willing.developer, Consent(telemetry=False, training=True))
+    with pytest.raises(InvalidValue) as caught:
+        say(willing.developer, UserConsent(telemetry=False, training=True))
 
     assert caught.value.field == "training"
 
 
-@pytest.mark.parametrize("wordings", [frozenset(), {"telemetry-0"}, {TENANT_WORDING}])
+@pytest.mark.parametrize("wordings", [frozenset(), {"telemetry-0"}, {TENANT_CONSENT_TEXT}])
 def test_who_has_not_read_the_wording_has_not_agreed(
     willing: Company, wordings: frozenset[str]
 ) -> None:
-    with pytest.raises(Invalid, match="telemetry-1") as caught:
+    with pytest.raises(InvalidValue, match="telemetry-1") as caught:
         say(willing.developer, YES, wordings=frozenset(wordings))
 
     assert caught.value.field == "wordings"
@@ -129,11 +136,11 @@ def test_a_yes_leaves_a_receipt_with_the_wordings_version_and_digest(willing: Co
     (receipt,) = receipts(willing, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
     assert (receipt.kind, receipt.is_given, receipt.wording) == (
-        Kind.TELEMETRY,
+        ConsentKind.TELEMETRY,
         True,
         "telemetry-1",
     )
-    assert receipt.wording_sha256 == wording("telemetry-1").sha256
+    assert receipt.wording_sha256 == get_consent_text("telemetry-1").sha256
     assert receipt.address == ada.actor.address
 
 
@@ -144,7 +151,7 @@ def test_a_no_leaves_a_receipt_too(willing: Company) -> None:
 
     assert own.given == NO_CONSENT
     said = [(each.kind, each.is_given) for each in receipts(willing, willing.developer)[:2]]
-    assert set(said) == {(Kind.TRAINING, False), (Kind.TELEMETRY, False)}
+    assert set(said) == {(ConsentKind.TRAINING, False), (ConsentKind.TELEMETRY, False)}
     assert consents(willing) == {}
 
 
@@ -153,7 +160,7 @@ def test_a_clock_that_jumps_back_brings_no_consent_back(willing: Company) -> Non
 
     set_consent(
         actor=willing.developer.actor,
-        choice=Choice(NO_CONSENT, READ),
+        choice=ConsentChoice(NO_CONSENT, READ),
         now=timezone.now() - timedelta(days=1),
     )
 
@@ -176,10 +183,10 @@ def test_the_tenants_yes_and_no_leave_receipts_with_the_policys_version(acme: Co
     ]
     assert sorted(found, key=str) == sorted(
         [
-            (None, Kind.TELEMETRY, True, 2),
-            (None, Kind.TRAINING, True, 2),
-            (None, Kind.TELEMETRY, False, 3),
-            (None, Kind.TRAINING, False, 3),
+            (None, ConsentKind.TELEMETRY, True, 2),
+            (None, ConsentKind.TRAINING, True, 2),
+            (None, ConsentKind.TELEMETRY, False, 3),
+            (None, ConsentKind.TRAINING, False, 3),
         ],
         key=str,
     )
@@ -218,7 +225,7 @@ def test_the_tenants_no_to_training_leaves_telemetry(willing: Company) -> None:
 
 
 def test_a_policy_by_another_wording_is_refused(acme: Company) -> None:
-    with pytest.raises(Invalid, match=TENANT_WORDING) as caught:
+    with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as caught:
         allow(acme, wording="tenant-0")
 
     assert caught.value.field == "telemetry.wording"
@@ -227,7 +234,7 @@ def test_a_policy_by_another_wording_is_refused(acme: Company) -> None:
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_a_retention_out_of_bounds_is_refused(acme: Company, days: int) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         allow(acme, retention_days=days)
 
     assert caught.value.field == "telemetry.retention_days"
@@ -235,7 +242,7 @@ def test_a_retention_out_of_bounds_is_refused(acme: Company, days: int) -> None:
 
 def test_the_platform_agrees_for_nobody(willing: Company) -> None:
     with pytest.raises(Forbidden):
-        set_consent(actor=willing.platform, choice=Choice(YES, READ), now=timezone.now())
+        set_consent(actor=willing.platform, choice=ConsentChoice(YES, READ), now=timezone.now())
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
@@ -266,7 +273,7 @@ def test_the_neighbour_sees_no_receipt_and_no_consent_of_ours(willing: Company) 
 def test_a_change_is_in_the_trail(willing: Company) -> None:
     say(willing.developer, YES)
 
-    with tenant(willing.tenant_id):
+    with tenant_scope(willing.tenant_id):
         entry = AuditEntry.objects.get(action="consent.changed")
     assert entry.before == {"telemetry": False, "training": False}
     assert entry.after == {"telemetry": True, "training": False}
@@ -276,7 +283,7 @@ def test_receipts_are_never_changed_nor_deleted(willing: Company) -> None:
     say(willing.developer, YES)
 
     for change in (_update, _delete):
-        with pytest.raises(ProgrammingError, match="permission"), tenant(willing.tenant_id):
+        with pytest.raises(ProgrammingError, match="permission"), tenant_scope(willing.tenant_id):
             change()
 
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tenants.base.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.billing.invoices.billing_profile import set_profile
-from tenants.billing.invoices.document import Kind, Party, Tax
+from tenants.billing.invoices.document import DocumentKind, InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
 from tests.fakes.billing import balances, make_old_customer, use
@@ -32,7 +32,12 @@ def find(company: Company, number: int = 1) -> InvoiceView:
 
 
 def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> None:
-    set_profile(actor=company.platform, customer=Party("I"), tax=Tax("VAT", 1_900), now=OCTOBER)
+    set_profile(
+        actor=company.platform,
+        customer=InvoiceParty("I"),
+        tax=InvoiceTax("VAT", 1_900),
+        now=OCTOBER,
+    )
     use(company, company.developer, OCTOBER, **MUCH)
     invoice_of(company)
     owed = balances(company.tenant_id)["receivable"]
@@ -42,7 +47,7 @@ def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> 
     )
 
     document = note.document
-    assert (note.number, document.head.kind) == (2, Kind.CREDIT_NOTE)
+    assert (note.number, document.head.kind) == (2, DocumentKind.CREDIT_NOTE)
     assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
     assert balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
     assert find(company).corrected_cents == 100
@@ -64,8 +69,8 @@ def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
 def test_the_notes_of_a_whole_invoice_take_back_its_tax_to_the_cent(
     company: Company, basis_points: int
 ) -> None:
-    tax = Tax("VAT", basis_points)
-    set_profile(actor=company.platform, customer=Party("I"), tax=tax, now=OCTOBER)
+    tax = InvoiceTax("VAT", basis_points)
+    set_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
     use(company, company.developer, OCTOBER, **MUCH)
     document = invoice_of(company).document
     net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]
@@ -80,7 +85,7 @@ def test_the_notes_of_a_whole_invoice_take_back_its_tax_to_the_cent(
 
 
 def test_a_credit_note_needs_a_reason(company: Company) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)
 
 

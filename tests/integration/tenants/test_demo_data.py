@@ -14,14 +14,14 @@ from pytest_django import DjangoDbBlocker
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.audit_sinks.delivery import UNKNOWN
 from tenants.compliance.exports.definitions.definitions import PACK
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.jobs import sealed_objects
-from tenants.compliance.exports.jobs.state_machine import State
+from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.demo.demo_marker import FILLED, SUFFIX
 from tenants.identity.api_keys.queries import KeyState, list_keys
 from tenants.identity.invitations.queries import InvitationState, page_of_invitations
@@ -32,23 +32,23 @@ from tenants.models import (
     AuditEntry,
     AuditSink,
     ConsentReceipt,
+    ContentObject,
     DeletionCertificate,
-    ExportBuild,
+    ExportJob,
     LedgerEntry,
     LegalHold,
     PolicyVersion,
-    TelemetryObject,
     Tenant,
-    Typed,
+    TypingReport,
     UsageDay,
     UsageHour,
     UsageRecord,
 )
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.verification import verify_certificate
-from tenants.security.audit.export import Period, write_export
+from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import verify_export
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 from tests.fixtures.companies import GLOBEX, PASSWORD, make_company
 from tests.stack.services import Services
 
@@ -86,7 +86,7 @@ def test_everybody_is_there_and_is_nobody(globex: TenantId) -> None:
 
 
 def test_the_tenant_says_that_its_past_is_made_up(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         entry = AuditEntry.objects.get(tenant_id=globex, action=FILLED)
     row = Tenant.objects.get(id=globex)
 
@@ -98,8 +98,8 @@ def test_the_tenant_says_that_its_past_is_made_up(globex: TenantId) -> None:
 def test_the_trail_verifies_with_its_signed_heads(globex: TenantId) -> None:
     written = io.BytesIO()
     write_export(
-        actor=platform_actor(globex),
-        period=Period(datetime(1970, 1, 1, tzinfo=UTC), timezone.now()),
+        actor=system_actor(globex),
+        period=AuditExportPeriod(datetime(1970, 1, 1, tzinfo=UTC), timezone.now()),
         out=written,
         keys=signing_keys(),
         now=timezone.now(),
@@ -110,12 +110,12 @@ def test_the_trail_verifies_with_its_signed_heads(globex: TenantId) -> None:
 
 
 def test_hours_and_days_are_what_the_records_are(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         records = UsageRecord.objects.filter(tenant_id=globex)
         sums = records.aggregate(
             prompt_tokens=Sum("prompt_tokens"), generated_tokens=Sum("generated_tokens")
         )
-        typed = Typed.objects.filter(tenant_id=globex).aggregate(typed_chars=Sum("chars"))
+        typed = TypingReport.objects.filter(tenant_id=globex).aggregate(typed_chars=Sum("chars"))
         expected = {"requests": records.count(), **sums, **typed}
 
         assert expected["requests"] > 500
@@ -125,7 +125,7 @@ def test_hours_and_days_are_what_the_records_are(globex: TenantId) -> None:
 
 
 def test_the_ledger_balances_and_has_seats_and_tokens(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         entries = LedgerEntry.objects.filter(tenant_id=globex)
         lines = set(entries.values_list("line", flat=True))
 
@@ -134,7 +134,7 @@ def test_the_ledger_balances_and_has_seats_and_tokens(globex: TenantId) -> None:
 
 
 def test_every_certificate_verifies(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         rows = list(DeletionCertificate.objects.filter(tenant_id=globex).order_by("number"))
 
     verified = [
@@ -148,30 +148,30 @@ def test_every_certificate_verifies(globex: TenantId) -> None:
 
 
 def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         builds = {
             (row.definition, row.state): row
-            for row in ExportBuild.objects.filter(tenant_id=globex).order_by("id")
+            for row in ExportJob.objects.filter(tenant_id=globex).order_by("id")
         }
 
-    pack = builds[PACK, State.FINISHED]
-    failed = builds["usage_days", State.FAILED]
-    with tenant(globex):
+    pack = builds[PACK, JobState.FINISHED]
+    failed = builds["usage_days", JobState.FAILED]
+    with tenant_scope(globex):
         pieces = [
             sealed_objects.get(globex, pack.id, each)
             for each in sealed_objects.object_ids(globex, pack.id, member=None)
         ]
     assert verify_pack(io.BytesIO(b"".join(pieces)), signing_keys().public_keys())
     assert failed.error
-    assert ("members", State.CANCELLED) in builds
-    assert ("invoices", State.FINISHED) in builds
+    assert ("members", JobState.CANCELLED) in builds
+    assert ("invoices", JobState.FINISHED) in builds
 
 
 def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None:
-    actor, now = platform_actor(globex), timezone.now()
+    actor, now = system_actor(globex), timezone.now()
     invited = page_of_invitations(actor=actor, limit=100, cursor=None, now=now)
     keys = list_keys(actor=actor, limit=100, cursor=None, now=now)
-    with tenant(globex):
+    with tenant_scope(globex):
         sinks = list(AuditSink.objects.filter(tenant_id=globex).order_by("failed_since"))
 
     assert {row.state for row in invited.rows} == set(InvitationState)
@@ -181,31 +181,31 @@ def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None
 
 
 def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         versions = PolicyVersion.objects.filter(tenant_id=globex).order_by("version")
         assert list(versions.values_list("version", flat=True)) == list(range(1, 8))
         receipts = ConsentReceipt.objects.filter(tenant_id=globex, user_id__isnull=False)
         assert set(receipts.values_list("is_given", flat=True)) == {True, False}
-        kept = TelemetryObject.objects.filter(tenant_id=globex, erasure_id=None)
+        kept = ContentObject.objects.filter(tenant_id=globex, erasure_id=None)
         assert kept.count() > 0
         assert LegalHold.objects.filter(tenant_id=globex, released_at=None).count() == 1
 
 
 def test_nothing_waits_to_be_sent(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         waiting = AlertDelivery.objects.filter(tenant_id=globex, next_at__isnull=False)
         assert not waiting.exists()
 
 
 def test_a_second_run_is_refused_or_goes_by(globex: TenantId) -> None:
-    with tenant(globex):
+    with tenant_scope(globex):
         before = AuditEntry.objects.filter(tenant_id=globex).count()
 
     with pytest.raises(CommandError, match="filled already"):
         fill("globex")
     assert "filled already" in fill("globex", again=True)
 
-    with tenant(globex):
+    with tenant_scope(globex):
         assert AuditEntry.objects.filter(tenant_id=globex).count() == before
 
 
@@ -224,7 +224,7 @@ def test_a_demonstration_tenant_with_real_people_is_refused() -> None:
     now = timezone.now()
     email = f"somebody@{make_company('initech', GLOBEX).slug}.test"
     user_id = create_user(email=email, name="Somebody", password=PASSWORD, now=now)
-    add_member(actor=platform_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
+    add_member(actor=system_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
 
     with pytest.raises(CommandError, match="no demonstration's"):
         fill("acme")

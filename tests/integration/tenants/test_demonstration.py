@@ -13,7 +13,7 @@ from django.utils import timezone
 from caret.contracts.api_key import parse_key
 from caret.contracts.pricing import BudgetScope
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.redis_connection import connect
 from tenants.billing.budgets.queries import page_of_budgets
@@ -22,7 +22,7 @@ from tenants.demo.tenants import DemoTenant
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.members.operations import set_password
 from tenants.identity.members.queries import find_tenant, find_user
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def test_both_have_a_plan_and_a_budget_that_stops_nothing(state: Path) -> None:
         tenant_id = find_tenant(slug=slug)
         assert tenant_id is not None
         page = page_of_budgets(
-            actor=platform_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
+            actor=system_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
         )
         (budget,) = (each for each in page.rows if each.scope is BudgetScope.TENANT)
         assert not budget.is_hard
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             assert read_price_book(tenant_id).on(utc_day(timezone.now())) is not None
 
 
@@ -88,7 +88,7 @@ def test_what_no_longer_holds_is_replaced_and_the_rest_kept(state: Path) -> None
     assert admin is not None
     assert tenant_id is not None
     revoke_key(
-        actor=platform_actor(tenant_id), lookup_id=key.lookup_id, reason="", now=timezone.now()
+        actor=system_actor(tenant_id), lookup_id=key.lookup_id, reason="", now=timezone.now()
     )
     set_password(user_id=admin, password="another long password")
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tenants.policy.denials import count_denials
 from tests.fixtures.companies import GLOBEX, Company, make_company
@@ -34,7 +34,7 @@ def _much_used(company: Company, services: Services) -> None:
     failed = row(company, NUM + 1, finish="error", error_code="engine_failed")
     withheld = row(company, NUM + 2, finish="filtered", cut_reason="secret")
     served = [row(company, number) for number in range(NUM)]
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageRecord.objects.bulk_create([*served, refused, failed, withheld], batch_size=1000)
     with psycopg.connect(services.owner_database_url) as owner:
         owner.execute("ANALYZE tenants_usage_record")  # as autovacuum would, a minute later
@@ -48,7 +48,7 @@ def ask(query: str, *values: str) -> list[str]:
 
 def months_of(company: Company) -> list[str]:
     """The partitions that have its records: an empty one is read whole, at no cost."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return ask("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
 
 
@@ -69,7 +69,7 @@ def test_refused_requests_are_found_by_an_index_of_theirs(company: Company) -> N
         found = count_denials(actor=company.administrator.actor, num_days=7, now=NOON)
 
     (query,) = [each["sql"] for each in asked if "error_code" in each["sql"]]
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         plan = "\n".join(ask(f"EXPLAIN {query}"))
     (month,) = months_of(company)
     assert sorted(each.reason for each in found) == ["path_excluded", "secret"]

@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
-from tenants.identity.domains.queries import find_domain, holder_of, list_domains
+from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
+from tenants.identity.domains.queries import find_domain, find_owning_tenant, list_domains
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.fixtures.users import make_colleague, make_domain
 
@@ -27,14 +27,14 @@ def name() -> str:
 def test_a_claim_alone_captures_nothing(company: Company, name: str) -> None:
     make_domain(company, name)
 
-    assert holder_of(f"ada@{name}") is None
+    assert find_owning_tenant(f"ada@{name}") is None
 
 
 def test_a_verified_domain_is_its_tenants(company: Company, name: str) -> None:
     make_domain(company, name, verified=True)
 
-    assert holder_of(f"Ada@{name.upper()}") == company.tenant_id
-    assert holder_of(f"ada@sub.{name}") is None
+    assert find_owning_tenant(f"Ada@{name.upper()}") == company.tenant_id
+    assert find_owning_tenant(f"ada@sub.{name}") is None
 
 
 def test_without_its_record_it_is_not_verified(company: Company, name: str) -> None:
@@ -48,7 +48,7 @@ def test_without_its_record_it_is_not_verified(company: Company, name: str) -> N
             now=timezone.now(),
         )
 
-    assert holder_of(f"ada@{name}") is None
+    assert find_owning_tenant(f"ada@{name}") is None
 
 
 def test_each_claim_has_a_record_of_its_own(company: Company, cast: Cast, name: str) -> None:
@@ -70,16 +70,16 @@ def test_a_domain_is_verified_for_one_tenant(company: Company, cast: Cast, name:
     with pytest.raises(Conflict, match="another tenant"):
         make_domain(cast.globex, name, verified=True)
 
-    assert holder_of(f"ada@{name}") == company.tenant_id
+    assert find_owning_tenant(f"ada@{name}") == company.tenant_id
 
 
 def test_what_was_given_up_may_be_anothers(company: Company, cast: Cast, name: str) -> None:
     domain_id = make_domain(company, name, verified=True)
 
-    give_up_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
+    release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
     make_domain(cast.globex, name, verified=True)
 
-    assert holder_of(f"ada@{name}") == cast.globex.tenant_id
+    assert find_owning_tenant(f"ada@{name}") == cast.globex.tenant_id
 
 
 def test_giving_up_a_claim_takes_nothing_from_the_holder(
@@ -88,16 +88,16 @@ def test_giving_up_a_claim_takes_nothing_from_the_holder(
     make_domain(company, name, verified=True)
     claim = make_domain(cast.globex, name)
 
-    give_up_domain(actor=cast.globex.platform, domain_id=UUID(claim), now=timezone.now())
+    release_domain(actor=cast.globex.platform, domain_id=UUID(claim), now=timezone.now())
 
-    assert holder_of(f"ada@{name}") == company.tenant_id
+    assert find_owning_tenant(f"ada@{name}") == company.tenant_id
 
 
 @pytest.mark.parametrize(
     "text", ["", "com", "gmail.com", "GMail.com.", "a b.example", "x..y", "-a.example", "a" * 300]
 )
 def test_what_is_nobodys_own_domain_is_refused(company: Company, text: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         claim_domain(actor=company.platform, name=text, now=timezone.now())
 
     assert caught.value.field == "name"
@@ -116,6 +116,6 @@ def test_the_neighbour_finds_no_domain_of_ours(company: Company, cast: Cast, nam
     with pytest.raises(NotFound):
         find_domain(actor=cast.globex.platform, domain_id=domain_id)
     with pytest.raises(NotFound):
-        give_up_domain(actor=cast.globex.platform, domain_id=domain_id, now=timezone.now())
+        release_domain(actor=cast.globex.platform, domain_id=domain_id, now=timezone.now())
 
     assert name not in {row.name for row in list_domains(actor=cast.globex.platform)}

@@ -12,19 +12,19 @@ import pytest
 from django.db import DataError, ProgrammingError, connection, transaction
 from django.utils import timezone
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
-from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.operations import seal_for, shred_scope, shred_tenant
-from tenants.security.encryption.queries import find_evidence, open_sealed
+from tenants.security.encryption.queries import find_destruction_proofs, open_sealed
 from tests.fixtures.companies import Company, make_company
 
 ROOT = Path(__file__).resolve().parents[3]
-PLACE = Place(table="telemetry", column="content", row="7")
+PLACE = SealContext(table="telemetry", column="content", row="7")
 ADA, BOB = "user:ada", "user:bob"
 
 
@@ -42,7 +42,7 @@ def seal(company: Company, scope: str = ADA) -> bytes:
     return seal_for(company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now())
 
 
-def opened(company: Company, sealed: bytes, place: Place = PLACE) -> bytes:
+def opened(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
     return open_sealed(company.tenant_id, place=place, sealed=sealed)
 
 
@@ -57,7 +57,7 @@ def test_a_scope_has_one_key_and_each_scope_its_own(acme: Company) -> None:
     for scope in (ADA, ADA, BOB):
         seal(acme, scope)
 
-    assert [each.scope for each in find_evidence(tenant_id=acme.tenant_id)] == [ADA, BOB]
+    assert [each.scope for each in find_destruction_proofs(tenant_id=acme.tenant_id)] == [ADA, BOB]
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_a_scope_has_one_key_and_each_scope_its_own(acme: Company) -> None:
         replace(PLACE, table="exports"),
     ],
 )
-def test_what_was_moved_within_the_tenant_does_not_open(acme: Company, place: Place) -> None:
+def test_what_was_moved_within_the_tenant_does_not_open(acme: Company, place: SealContext) -> None:
     sealed = seal(acme)
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         opened(acme, sealed, place)
 
 
@@ -81,7 +81,7 @@ def test_a_row_that_was_moved_to_another_tenant_does_not_open(
     sealed = seal(acme)
     seal(globex)
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         opened(globex, sealed)
 
 
@@ -90,9 +90,9 @@ def test_a_key_that_was_moved_to_another_tenant_with_it_opens_nothing_either(
 ) -> None:
     sealed = seal(acme)
     seal(globex, BOB)
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         stolen = DataKey.objects.get(scope=ADA)
-    with tenant(globex.tenant_id):
+    with tenant_scope(globex.tenant_id):
         own = TenantKey.objects.get()
         DataKey.objects.create(
             tenant_id=globex.tenant_id,
@@ -105,18 +105,18 @@ def test_a_key_that_was_moved_to_another_tenant_with_it_opens_nothing_either(
             created_at=stolen.created_at,
         )
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         opened(globex, sealed)
 
 
 def test_a_wrapped_key_that_was_put_into_another_scope_opens_nothing(acme: Company) -> None:
     seal(acme, ADA)
     sealed = seal(acme, BOB)
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         ada = DataKey.objects.get(scope=ADA)
         DataKey.objects.filter(scope=BOB).update(wrapped=ada.wrapped)
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         opened(acme, sealed)
 
 
@@ -137,7 +137,9 @@ def test_shredding_takes_the_scopes_below_along_and_no_other(acme: Company) -> N
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
     assert [each.scope for each in shredded] == [f"{ADA}/telemetry"]
-    assert [each.opens for each in find_evidence(tenant_id=acme.tenant_id, scope=ADA)] == [False]
+    assert [
+        each.opens for each in find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
+    ] == [False]
     with pytest.raises(KeyDestroyed):
         opened(acme, below)
     assert opened(acme, beside) == b"planted text"
@@ -190,11 +192,11 @@ def test_no_wrapped_key_is_left_of_a_shredded_tenant(acme: Company, globex: Comp
 
 def test_a_tombstone_shows_that_nothing_is_opened_any_more(acme: Company) -> None:
     seal(acme)
-    (before,) = find_evidence(tenant_id=acme.tenant_id, scope=ADA)
+    (before,) = find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
 
     (shredded,) = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    (after,) = find_evidence(tenant_id=acme.tenant_id, scope=ADA)
+    (after,) = find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
     assert (before.opens, before.destroyed_at) == (True, None)
     assert after.opens is False
     assert after.destroyed_at is not None
@@ -204,14 +206,14 @@ def test_a_tombstone_shows_that_nothing_is_opened_any_more(acme: Company) -> Non
 def test_a_key_that_came_back_from_a_backup_is_seen_to_open(acme: Company) -> None:
     """The check of a certificate must be able to fail."""
     seal(acme)
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         held = DataKey.objects.get(scope=ADA).wrapped
     shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         DataKey.objects.filter(scope=ADA).update(wrapped=held, destroyed_at=None)
 
-    assert [each.opens for each in find_evidence(tenant_id=acme.tenant_id)] == [True]
+    assert [each.opens for each in find_destruction_proofs(tenant_id=acme.tenant_id)] == [True]
 
 
 _OTHER_PROCESS = """
@@ -266,14 +268,14 @@ def test_another_process_that_has_opened_it_before_opens_it_no_more(
 
 def test_this_process_forgets_a_shredded_tenants_key(acme: Company) -> None:
     seal(acme)
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         key_id = TenantKey.objects.get().id
-    held = held_keys.get(key_id)
+    held = key_cache.get(key_id)
 
     shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
     assert held is not None
-    assert held_keys.get(key_id) is None
+    assert key_cache.get(key_id) is None
 
 
 def test_what_was_shredded_in_a_transaction_that_fails_still_opens(acme: Company) -> None:
@@ -300,26 +302,26 @@ def test_first_seals_at_once_make_one_key(acme: Company) -> None:
         thread.join()
 
     assert [opened(acme, each) for each in sealed] == [b"planted text"] * 6
-    assert len(find_evidence(tenant_id=acme.tenant_id)) == 1
+    assert len(find_destruction_proofs(tenant_id=acme.tenant_id)) == 1
 
 
 @pytest.mark.parametrize("model", [TenantKey, DataKey])
 def test_keys_are_never_deleted(acme: Company, model: type[TenantKey | DataKey]) -> None:
     seal(acme)
 
-    with pytest.raises(ProgrammingError, match="permission denied"), tenant(acme.tenant_id):
+    with pytest.raises(ProgrammingError, match="permission denied"), tenant_scope(acme.tenant_id):
         model.objects.all().delete()
 
 
 def test_without_a_tenant_no_key_is_seen(acme: Company, globex: Company) -> None:
     seal(acme)
 
-    with tenant(globex.tenant_id):
+    with tenant_scope(globex.tenant_id):
         assert (TenantKey.objects.count(), DataKey.objects.count()) == (0, 0)
     with pytest.raises((ProgrammingError, DataError)), transaction.atomic():
         DataKey.objects.count()
 
 
 def _num_wrapped(tenant_id: TenantId) -> int:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return sum(model.objects.exclude(wrapped=None).count() for model in (TenantKey, DataKey))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
-from tenants.base.errors import Forbidden, Invalid
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.base.verifier_cli import BROKEN, OK
@@ -19,7 +19,7 @@ from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
 from tenants.compliance.exports.evidence_pack_verification import MANIFEST, TRAIL, verify_pack
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.rows import Period
-from tenants.compliance.exports.verification import PROOF_SUFFIX, Broken, verify_export
+from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, verify_export
 from tenants.compliance.exports.verify_cli import main
 from tenants.privacy.retention.verify_cli import main as verify_certificate
 from tenants.security.audit.verify_cli import main as verify_audit
@@ -114,7 +114,7 @@ def test_a_hundred_changes_of_a_byte_of_it_or_of_its_proof_are_found(pack: Path)
         changed = [bytearray(pack.read_bytes()), bytearray(proof)]
         which = changed[number % 4 == 0]
         which[chance.randrange(len(which))] ^= chance.randrange(1, 256)
-        with pytest.raises(Broken):
+        with pytest.raises(BrokenExport):
             verify_export(io.BytesIO(bytes(changed[0])), bytes(changed[1]), KEYS)
 
 
@@ -147,7 +147,7 @@ def remade(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
 def test_from_within_a_file_that_was_changed_added_or_left_out_is_named(
     pack: Path, name: str, data: bytes | None
 ) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenExport):
         verify_pack(remade(pack, {name: data}), KEYS)
     verify_pack(remade(pack, {}), KEYS)
 
@@ -155,7 +155,7 @@ def test_from_within_a_file_that_was_changed_added_or_left_out_is_named(
 def test_one_by_other_keys_is_none(pack: Path) -> None:
     other = SigningKeys(bytes(32), version=1).public_keys()
 
-    with pack.open("rb") as file, pytest.raises(Broken, match="not among yours"):
+    with pack.open("rb") as file, pytest.raises(BrokenExport, match="not among yours"):
         verify_pack(file, other)
 
 
@@ -172,9 +172,9 @@ def test_what_is_broken_is_said(
 def test_only_who_may_read_all_of_it_gets_it(company: Company) -> None:
     with pytest.raises(Forbidden):
         ask_for(company, PACK, "zip", actor=company.people[Role.BILLING].actor)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         ask_for(company, PACK, "csv")
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         ask_for(company, "members", "zip")
 
 

@@ -6,13 +6,13 @@ import pytest
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS
 from tenants.compliance.exports.jobs.cleanup import sweep_tenant
 from tenants.compliance.exports.jobs.run import visit
-from tenants.compliance.exports.jobs.state_machine import State
+from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import ExportObject
 from tests.fakes.exports import made
 from tests.fixtures.companies import ACME, Company, make_company
@@ -40,7 +40,7 @@ def stop_once_all_is_read(company: Company, monkeypatch: pytest.MonkeyPatch) -> 
 
 def num_stored(company: Company, build_id: uuid.UUID) -> int:
     """Parts and pieces."""
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         ids = list(objects.values_list("id", flat=True))
     return sum(storages["exports"].exists(f"{company.tenant_id}/{each}") for each in ids)
@@ -61,7 +61,7 @@ def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_
         visit(company.tenant_id, lambda: clock[0])
         after_attempts.append(num_stored(company, build_id))
 
-    assert made(company, build_id).state is State.FAILED
+    assert made(company, build_id).state is JobState.FAILED
     assert after_attempts[0] > ROWS, "it wrote pieces"
     assert set(after_attempts) == {after_attempts[0]}
     sweep_tenant(tenant_id=company.tenant_id, now=clock[0])

@@ -18,9 +18,9 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from caret.foundation.crypto.aead import SealBroken
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.crypto.aead import DecryptionFailed
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports import sql_source
@@ -29,16 +29,16 @@ from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs import operations, sealed_objects
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, Lost, claim_next
+from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, ClaimLost, claim_next
 from tenants.compliance.exports.jobs.cleanup import sweep_tenant
-from tenants.compliance.exports.jobs.operations import cancel_export, give_link
+from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
 from tenants.compliance.exports.jobs.queries import find_build, list_builds, list_definitions
 from tenants.compliance.exports.jobs.run import build_due, visit
-from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, State
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 from tenants.compliance.exports.row_stream import read_rows
-from tenants.compliance.exports.rows import Asked, Period
-from tenants.compliance.exports.verification import Broken, verify_export
-from tenants.models import AuditEntry, ExportBuild, ExportObject
+from tenants.compliance.exports.rows import Period, RowQuery
+from tenants.compliance.exports.verification import BrokenExport, verify_export
+from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
 from tests.fixtures.companies import ACME, Cast, Company, make_company
@@ -74,14 +74,14 @@ def records(company: Company, media: str = "csv", **given: Any) -> uuid.UUID:
 
 def at_once(company: Company, media: str) -> bytes:
     out = io.BytesIO()
-    asked = Asked(company.platform, DAY, timezone.now())
+    asked = RowQuery(company.platform, DAY, timezone.now())
     FORMATS[media](USAGE_RECORDS, read_rows(USAGE_RECORDS, asked), out)
     return out.getvalue()
 
 
-def row_of(company: Company, build_id: uuid.UUID) -> ExportBuild:
-    with tenant(company.tenant_id):
-        return ExportBuild.objects.get(tenant_id=company.tenant_id, id=build_id)
+def row_of(company: Company, build_id: uuid.UUID) -> ExportJob:
+    with tenant_scope(company.tenant_id):
+        return ExportJob.objects.get(tenant_id=company.tenant_id, id=build_id)
 
 
 def later() -> datetime:
@@ -97,7 +97,7 @@ def test_a_build_is_what_an_export_at_once_is_and_its_proof_verifies(
     build_all(company)
 
     found, data = made(company, build_id), file_of(company, build_id)
-    assert found.state is State.FINISHED
+    assert found.state is JobState.FINISHED
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # whose groups follow the batches
         assert data == at_once(company, media)
@@ -117,7 +117,7 @@ def test_a_hundred_changes_of_a_file_or_its_proof_are_found(company: Company) ->
         changed = [bytearray(data), bytearray(proof)]
         which = changed[number % 2]
         which[chance.randrange(len(which))] ^= chance.randrange(1, 256)
-        with pytest.raises(Broken):
+        with pytest.raises(BrokenExport):
             verify_export(
                 io.BytesIO(bytes(changed[0])), bytes(changed[1]), signing_keys().public_keys()
             )
@@ -150,10 +150,10 @@ def test_a_claim_that_was_lost_changes_nothing_any_more(company: Company) -> Non
     assert slow is not None
     assert quick is not None
 
-    with pytest.raises(Lost):
+    with pytest.raises(ClaimLost):
         sealed_objects.put(slow, b"late", member=0, number=0)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert not objects.exists()
 
@@ -172,9 +172,9 @@ def test_nothing_in_the_store_can_be_read_without_the_tenants_keys(
     assert b"python" in file_of(company, build_id)
     other = records(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         sealed_objects.get(cast.globex.tenant_id, build_id, object_id)
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         sealed_objects.get(company.tenant_id, other, object_id)
 
 
@@ -186,7 +186,7 @@ def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expir
 
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert [each.member for each in objects] == [None]
     (object_id,) = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
@@ -196,7 +196,7 @@ def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expir
 
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
-    assert made(company, build_id).state is State.EXPIRED
+    assert made(company, build_id).state is JobState.EXPIRED
     assert not storages["exports"].exists(name)
     storages["exports"].save(name, ContentFile(copy))
     with pytest.raises(KeyDestroyed):
@@ -211,14 +211,14 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
 
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
-    with pytest.raises(Lost):
+    with pytest.raises(ClaimLost):
         claim.hold()
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert objects.exists(), "whoever had it may still be at it"
     sweep_tenant(tenant_id=company.tenant_id, now=later())
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert not objects.exists()
     with pytest.raises(Conflict, match="cancelled already"):
         cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
@@ -226,15 +226,15 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
 
 @pytest.mark.parametrize("state", UNDER_WAY)
 def test_the_trail_says_in_which_state_a_build_was_cancelled(
-    company: Company, state: State
+    company: Company, state: JobState
 ) -> None:
     build_id = records(company)
-    if state is State.BUILDING:
+    if state is JobState.BUILDING:
         assert claim_next(company.tenant_id, timezone.now) is not None
 
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.cancelled", target=f"export:{build_id}")
     assert (entry.before, entry.after) == ({"state": state}, {"state": "cancelled"})
 
@@ -248,7 +248,7 @@ def test_what_does_not_fit_fails_and_says_why(
     build_all(company)
 
     found = made(company, build_id)
-    assert (found.state, found.rows_done) == (State.FAILED, 2)
+    assert (found.state, found.rows_done) == (JobState.FAILED, 2)
     assert "at most 3 rows" in found.error
 
 
@@ -265,19 +265,19 @@ def test_a_store_that_fails_is_tried_again_and_given_up_in_the_end(
         failing.setattr(storages["exports"], "save", broken)
         for _ in range(MAX_ATTEMPTS):
             assert not visit(company.tenant_id, lambda: clock[0])
-            assert made(company, build_id).state is State.BUILDING
+            assert made(company, build_id).state is JobState.BUILDING
             clock[0] += CLAIM_FOR
         visit(company.tenant_id, lambda: clock[0])
 
-    assert made(company, build_id).state is State.FAILED
+    assert made(company, build_id).state is JobState.FAILED
     assert "disk full" not in made(company, build_id).error
 
 
 def test_a_definition_of_another_version_is_not_mixed(company: Company) -> None:
     build_id = records(company)
     members = [{"definition": "usage_records", "version": 99}]
-    with tenant(company.tenant_id):
-        ExportBuild.objects.filter(tenant_id=company.tenant_id, id=build_id).update(members=members)
+    with tenant_scope(company.tenant_id):
+        ExportJob.objects.filter(tenant_id=company.tenant_id, id=build_id).update(members=members)
 
     build_all(company)
 
@@ -309,7 +309,7 @@ def test_a_tenant_has_bounds_and_they_are_its_own(
 def test_what_is_not_known_is_refused(
     company: Company, definition: str, media: str, field: str
 ) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         ask_for(company, definition, media)
     assert refused.value.field == field
 
@@ -340,7 +340,7 @@ def test_a_neighbour_finds_no_export_of_ours(company: Company, cast: Cast) -> No
     for ask in (
         lambda: find_build(actor=bob, build_id=build_id),
         lambda: cancel_export(actor=bob, build_id=build_id, now=timezone.now()),
-        lambda: give_link(actor=bob, build_id=build_id, now=timezone.now()),
+        lambda: create_signed_url(actor=bob, build_id=build_id, now=timezone.now()),
     ):
         with pytest.raises(NotFound):
             ask()
@@ -350,12 +350,12 @@ def test_one_tenants_failure_keeps_no_other_waiting(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, theirs = records(company), ask_for(cast.globex)
-    with tenant(company.tenant_id):
-        ExportBuild.objects.filter(tenant_id=company.tenant_id, id=mine).update(members=[{}])
+    with tenant_scope(company.tenant_id):
+        ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine).update(members=[{}])
 
     build_due(clock=timezone.now)
 
-    assert find_build(actor=cast.globex.platform, build_id=theirs).state is State.FINISHED
+    assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
 
 
 _WORKER = """

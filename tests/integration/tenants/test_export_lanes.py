@@ -6,19 +6,19 @@ from collections.abc import Sequence
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants import tasks
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.compliance.exports.jobs import claim
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs.claim import Claim, Lane
-from tenants.compliance.exports.jobs.files import Made, write_file
-from tenants.compliance.exports.jobs.progress import Member
+from tenants.compliance.exports.jobs.claim import JobClaim, JobLane
+from tenants.compliance.exports.jobs.files import ExportFile, write_file
+from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.jobs.queries import find_build
 from tenants.compliance.exports.jobs.run import build_due, visit
-from tenants.compliance.exports.jobs.state_machine import State
-from tenants.models import AuditEntry, ExportBuild
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.models import AuditEntry, ExportJob
 from tests.fakes.exports import ask_for, end_all, made
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
@@ -40,7 +40,7 @@ def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
     return company
 
 
-def state_of(company: Company, build_id: uuid.UUID) -> State:
+def state_of(company: Company, build_id: uuid.UUID) -> JobState:
     return find_build(actor=company.platform, build_id=build_id).state
 
 
@@ -55,9 +55,9 @@ def test_a_long_file_is_left_to_the_long_lane(company: Company) -> None:
     build_due(clock=timezone.now)
 
     assert (made(company, build_id).state, made(company, build_id).rows_done) == ("building", ROWS)
-    build_due(clock=timezone.now, lane=Lane.LONG)
-    assert made(company, build_id).state is State.FINISHED
-    with tenant(company.tenant_id):
+    build_due(clock=timezone.now, lane=JobLane.LONG)
+    assert made(company, build_id).state is JobState.FINISHED
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
     assert (entry.after or {})["rows"] == ROWS
 
@@ -65,9 +65,9 @@ def test_a_long_file_is_left_to_the_long_lane(company: Company) -> None:
 def test_what_is_not_read_yet_is_none_of_the_long_lanes(company: Company) -> None:
     build_id = records(company)
 
-    assert not visit(company.tenant_id, timezone.now, Lane.LONG)
+    assert not visit(company.tenant_id, timezone.now, JobLane.LONG)
 
-    assert made(company, build_id).state is State.QUEUED
+    assert made(company, build_id).state is JobState.QUEUED
 
 
 def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
@@ -75,9 +75,9 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
 ) -> None:
     long, small = records(company), ask_for(cast.globex)
     read_all(company)
-    seen: list[State] = []
+    seen: list[JobState] = []
 
-    def write_slowly(of: Claim, row: ExportBuild, members: Sequence[Member]) -> Made:
+    def write_slowly(of: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
         if row.id == long:
             tasks.build_exports()
             seen.append(state_of(cast.globex, small))
@@ -86,18 +86,18 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
     monkeypatch.setattr(jobs_run, "write_file", write_slowly)
     tasks.write_long_exports()
 
-    assert seen == [State.FINISHED]
-    assert state_of(company, long) is State.FINISHED
+    assert seen == [JobState.FINISHED]
+    assert state_of(company, long) is JobState.FINISHED
 
 
 def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
     build_id = records(company)
     read_all(company)
 
-    with alone(connect(), "long-exports"):
+    with redis_lock(connect(), "long-exports"):
         tasks.write_long_exports()
 
-    assert made(company, build_id).state is State.BUILDING
+    assert made(company, build_id).state is JobState.BUILDING
 
 
 def test_a_small_export_goes_before_a_long_file_that_waits(company: Company) -> None:
@@ -115,6 +115,6 @@ def test_a_tenant_has_one_worker_of_both_lanes(company: Company) -> None:
     read_all(company)
     ask_for(company)
 
-    assert claim.claim_next(company.tenant_id, timezone.now, Lane.LONG) is not None
+    assert claim.claim_next(company.tenant_id, timezone.now, JobLane.LONG) is not None
 
     assert claim.claim_next(company.tenant_id, timezone.now) is None

@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, NotFound
 from tenants.base.permissions import Role
 from tenants.compliance.exports.jobs.download import find_link, open_download
-from tenants.compliance.exports.jobs.operations import give_link
-from tenants.compliance.exports.jobs.signed_urls import Link, read_link, write_link
+from tenants.compliance.exports.jobs.operations import create_signed_url
+from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url, sign_url
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.operations import revoke_key
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
 from tests.fakes.exports import ask_for, build_all, file_of
@@ -37,10 +37,12 @@ def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> No
     build_id = ask_for(company)
     build_all(company)
 
-    link = give_link(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+    link = create_signed_url(
+        actor=company.administrator.actor, build_id=build_id, now=timezone.now()
+    )
 
     assert download(link.token) == file_of(company, build_id)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"export:{build_id}").order_by("sequence")
         told = [(each.action, str(each.actor_id), each.address) for each in entries]
     alice = company.administrator.user_id
@@ -56,7 +58,7 @@ def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company
     build_id = ask_for(company)
     build_all(company)
     now = timezone.now()
-    token = give_link(actor=company.administrator.actor, build_id=build_id, now=now).token
+    token = create_signed_url(actor=company.administrator.actor, build_id=build_id, now=now).token
 
     with pytest.raises(NotFound):
         download(token, now + timedelta(minutes=10))
@@ -65,7 +67,7 @@ def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company
         with pytest.raises(NotFound):
             download(changed)
     for text in ("", "=", "é", token[:-4], "\0", token + "AAAA"):
-        assert read_link(text, now=now) is None
+        assert parse_signed_url(text, now=now) is None
 
 
 def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) -> None:
@@ -73,7 +75,7 @@ def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) 
     build_all(company)
     bob = cast.globex.administrator
     at = timezone.now() + timedelta(minutes=5)
-    token = write_link(Link(cast.globex.tenant_id, build_id, at, bob.user_id, None))
+    token = sign_url(SignedUrl(cast.globex.tenant_id, build_id, at, bob.user_id, None))
 
     with pytest.raises(NotFound):
         download(token)
@@ -83,7 +85,7 @@ def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
     colleague = make_colleague(company, Role.AUDITOR)
     build_id = ask_for(company)
     build_all(company)
-    token = give_link(actor=colleague.actor, build_id=build_id, now=timezone.now()).token
+    token = create_signed_url(actor=colleague.actor, build_id=build_id, now=timezone.now()).token
     download(token)
 
     remove_member(
@@ -95,11 +97,11 @@ def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
 
 
 def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
-    key = make_service_key(company, Scope.EXPORTS, Scope.USAGE_READ)
+    key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
     build_id = ask_for(company, actor=actor)
     build_all(company)
-    token = give_link(actor=actor, build_id=build_id, now=timezone.now()).token
+    token = create_signed_url(actor=actor, build_id=build_id, now=timezone.now()).token
     download(token)
 
     revoke_key(
@@ -111,7 +113,7 @@ def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
 
 
 def test_a_key_that_may_not_read_something_does_not_export_it(company: Company) -> None:
-    key = make_service_key(company, Scope.EXPORTS)
+    key = make_service_key(company, KeyScope.EXPORTS)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
 
     with pytest.raises(Forbidden):

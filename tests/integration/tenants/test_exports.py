@@ -15,8 +15,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pyarrow import parquet
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports import sql_source
@@ -27,14 +27,14 @@ from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.temp_dir import remove_abandoned, scratch_folder
 from tenants.compliance.exports.formats.text import FORMATS, write_csv, write_ndjson
-from tenants.compliance.exports.proof import begin
+from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.row_stream import read_rows
-from tenants.compliance.exports.rows import Asked, Period, Row
+from tenants.compliance.exports.rows import Period, Row, RowQuery
 from tenants.compliance.exports.verification import verify_export
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.queries import Asked as AskedReport
-from tenants.usage.reports.queries import Kind, report
+from tenants.usage.reports.queries import ReportKind, report
+from tenants.usage.reports.queries import ReportQuery as AskedReport
 from tenants.usage.rollups.operations import UNDER_WAY, roll_up
 from tests.fakes.workbook import read_workbook
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
@@ -49,7 +49,7 @@ def company() -> Company:
 
 
 def rows_of(company: Company, export: Export) -> Iterator[Sequence[Row]]:
-    return read_rows(export, Asked(company.administrator.actor, DAY, NOON))
+    return read_rows(export, RowQuery(company.administrator.actor, DAY, NOON))
 
 
 def exported(
@@ -57,7 +57,7 @@ def exported(
 ) -> list[dict[str, Any]]:
     out = io.BytesIO()
     actor: Actor = given.get("actor", company.administrator.actor)
-    write_ndjson(export, read_rows(export, Asked(actor, period, NOON)), out)
+    write_ndjson(export, read_rows(export, RowQuery(actor, period, NOON)), out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -138,7 +138,9 @@ def test_days_agree_with_the_report_to_the_unit(company: Company) -> None:
     rows = exported(company, USAGE_DAYS)
 
     asked = AskedReport(DAY.start.date(), DAY.end.date())
-    counts = report(actor=company.administrator.actor, kind=Kind.USAGE, asked=asked).total.counts
+    counts = report(
+        actor=company.administrator.actor, kind=ReportKind.USAGE, asked=asked
+    ).total.counts
     assert counts is not None
     assert {row["day"] for row in rows} == {"2026-11-20"}
     for name in ("requests", "suggested_chars", "generated_tokens"):
@@ -182,14 +184,14 @@ def test_who_may_not_see_all_usage_exports_none(company: Company, role: Role) ->
 
 
 def test_a_period_without_length_is_refused(company: Company) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         exported(company, period=Period(NOON, NOON))
 
 
 def test_an_export_is_in_the_audit_trail(company: Company) -> None:
     exported(company)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.read")
     assert entry.target == "export:usage_records"
     assert str(entry.actor_id) == company.administrator.user_id
@@ -286,14 +288,14 @@ def test_what_a_sheet_does_not_hold_is_refused(
     for minutes in range(2):
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 
-    with pytest.raises(Invalid, match="at most 1 rows"):
+    with pytest.raises(InvalidValue, match="at most 1 rows"):
         written(company, "xlsx")
 
 
 def test_what_a_cell_does_not_hold_is_refused(company: Company) -> None:
     add_completion(company, model="x" * 32_768)
 
-    with pytest.raises(Invalid, match="32,767 characters"):
+    with pytest.raises(InvalidValue, match="32,767 characters"):
         written(company, "xlsx")
 
 
@@ -333,16 +335,16 @@ def test_a_file_and_its_proof_verify(company: Company, tmp_path: Path) -> None:
     )
     assert document["since"] == "2026-11-20T00:00:00.000000Z"
     before, after = document["audit"]["before"], document["audit"]["after"]
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.read")
     assert (before["sequence"] + 1, after["sequence"]) == (entry.sequence, entry.sequence)
     assert after["hash"] == bytes(entry.hash).hex()
 
 
 def test_a_proof_says_up_to_when_its_rows_are_complete(company: Company) -> None:
-    asked = Asked(company.administrator.actor, DAY, NOON)
+    asked = RowQuery(company.administrator.actor, DAY, NOON)
 
-    assert begin(USAGE_DAYS, asked).complete_until is None
-    assert begin(USAGE_RECORDS, asked).complete_until == NOON - UNDER_WAY
+    assert start_proof(USAGE_DAYS, asked).complete_until is None
+    assert start_proof(USAGE_RECORDS, asked).complete_until == NOON - UNDER_WAY
     roll_up(tenant_id=company.tenant_id, arrived_until=NOON)
-    assert begin(USAGE_DAYS, asked).complete_until == NOON - UNDER_WAY
+    assert start_proof(USAGE_DAYS, asked).complete_until == NOON - UNDER_WAY

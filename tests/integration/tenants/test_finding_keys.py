@@ -7,12 +7,12 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Invalid
-from tenants.identity.api_keys.playground import start_playground
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
+from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.api_keys.queries import KeyState
-from tenants.identity.api_keys.scopes import Scope
-from tenants.identity.api_keys.search import Concern, KeyOrder, WantedKeys, count_keys, find_keys
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.api_keys.search import KeyConcern, KeyFilter, KeyOrder, count_keys, find_keys
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
@@ -24,14 +24,14 @@ def company() -> Company:
     company = make_company("initech", GLOBEX)
     make_key(company, company.developer, name="Anvil")
     make_key(company, company.administrator, name="Bellows")
-    make_service_key(company, Scope.KEYS_READ, name="crane")
+    make_service_key(company, KeyScope.KEYS_READ, name="crane")
     return company
 
 
 def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **wanted: Any) -> list[str]:
     found = find_keys(
         actor=actor,
-        wanted=WantedKeys(order=order, is_descending=False, **wanted),
+        wanted=KeyFilter(order=order, is_descending=False, **wanted),
         limit=10,
         cursor=None,
         now=timezone.now(),
@@ -40,7 +40,7 @@ def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **wanted: Any) -> list[
 
 
 def change(company: Company, name: str, **values: Any) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(name=name).update(**values)
 
 
@@ -52,7 +52,7 @@ def test_a_key_is_found_by_a_piece_of_its_name_or_its_owners_address(
 
 
 def test_a_key_is_found_by_how_it_begins(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         lookup_id = ApiKey.objects.get(name="Bellows").lookup_id
 
     assert names(company.administrator.actor, text=f"cpk_live_{lookup_id}") == ["Bellows"]
@@ -88,7 +88,7 @@ def test_a_neighbour_finds_none_of_ours(company: Company) -> None:
 
 
 def test_keys_of_the_playground_are_found_where_they_are_asked_for(company: Company) -> None:
-    start_playground(actor=company.developer.actor, now=timezone.now())
+    create_playground_key(actor=company.developer.actor, now=timezone.now())
 
     assert names(company.developer.actor) == ["Anvil"]
     assert names(company.developer.actor, of_playground=True) == ["Playground"]
@@ -96,10 +96,10 @@ def test_keys_of_the_playground_are_found_where_they_are_asked_for(company: Comp
 
 def test_one_of_the_playground_that_leaked_is_among_those_that_did(company: Company) -> None:
     actor, now = company.administrator.actor, timezone.now()
-    start_playground(actor=company.developer.actor, now=now)
+    create_playground_key(actor=company.developer.actor, now=now)
     change(company, "Playground", leaked_at=now)
 
-    assert names(actor, concern=Concern.LEAKED) == ["Playground"]
+    assert names(actor, concern=KeyConcern.LEAKED) == ["Playground"]
     assert count_keys(actor=actor, now=now).leaked == 1
     assert "Playground" not in names(actor)
 
@@ -128,7 +128,7 @@ def test_pages_show_each_key_once_and_in_order(
     for _ in range(3):
         page = find_keys(
             actor=company.administrator.actor,
-            wanted=WantedKeys(order=order, is_descending=is_descending),
+            wanted=KeyFilter(order=order, is_descending=is_descending),
             limit=1,
             cursor=cursor,
             now=timezone.now(),
@@ -146,10 +146,10 @@ def test_pages_show_each_key_once_and_in_order(
     "cursor", ["x", "W10=", "é", "WyJ4IiwgIm5vIGlkIl0=", "WzEsIDJd", "WyIyMDI2LTAxLTAxIiwgIngiXQ=="]
 )
 def test_what_is_no_cursor_is_refused(company: Company, cursor: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         find_keys(
             actor=company.administrator.actor,
-            wanted=WantedKeys(),
+            wanted=KeyFilter(),
             limit=1,
             cursor=cursor,
             now=timezone.now(),
@@ -166,6 +166,6 @@ def test_what_needs_a_look_is_counted_and_found(company: Company) -> None:
 
     assert (counts.listed, counts.idle, counts.unattended, counts.leaked) == (3, 1, 1, 1)
     assert (counts.idle_days, counts.revokes_idle) == (90, False)
-    assert names(actor, concern=Concern.IDLE) == ["Anvil"]
-    assert names(actor, concern=Concern.UNATTENDED) == ["crane"]
-    assert names(actor, concern=Concern.LEAKED) == ["Bellows"]
+    assert names(actor, concern=KeyConcern.IDLE) == ["Anvil"]
+    assert names(actor, concern=KeyConcern.UNATTENDED) == ["crane"]
+    assert names(actor, concern=KeyConcern.LEAKED) == ["Bellows"]

@@ -16,20 +16,20 @@ from caret.contracts.usage import (
     USAGE_GROUP,
     USAGE_STREAM,
     CompletionRecord,
-    Finish,
+    FinishReason,
     OutcomeEvent,
     OutcomeRecord,
-    TypedRecord,
+    TypingRecord,
     encode_records,
 )
 from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
-from tenants.models import ApiKey, Outcome, Typed, UsageRecord
+from tenants.models import ApiKey, Outcome, TypingReport, UsageRecord
 from tenants.tasks import ingest_usage
-from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import (
     BATCH_ENTRIES,
     MAX_REJECTED,
@@ -48,7 +48,7 @@ def company() -> Company:
 def stream() -> UsageStream:
     """A consumer that takes over at once what others left."""
     found = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    drain(found)  # what earlier tests left
+    ingest_all(found)  # what earlier tests left
     return found
 
 
@@ -69,7 +69,7 @@ def completion(company: Company, **changes: Any) -> CompletionRecord:
         tier=Tier.FAST,
         pool="fast",
         replica="fast-0",
-        finish=Finish.STOP,
+        finish=FinishReason.STOP,
         error_code="",
         prompt_tokens=100,
         cached_tokens=40,
@@ -95,8 +95,8 @@ def outcome(company: Company) -> OutcomeRecord:
     )
 
 
-def typed(company: Company, *, chars: int = 120) -> TypedRecord:
-    return TypedRecord(
+def typed(company: Company, *, chars: int = 120) -> TypingRecord:
+    return TypingRecord(
         typed_id=RequestId(some_id()),
         tenant_id=company.tenant_id,
         user_id=None,
@@ -116,7 +116,7 @@ def send_bytes(data: bytes) -> None:
 
 
 def request_ids(company: Company) -> set[str]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return {str(row.request_id) for row in UsageRecord.objects.all()}
 
 
@@ -134,11 +134,11 @@ def test_records_become_rows(company: Company, stream: UsageStream) -> None:
     record = completion(company)
     send(record, outcome(company))
 
-    done = drain(stream)
+    done = ingest_all(stream)
 
     assert (done.records, done.rejected) == (2, 0)
     assert request_ids(company) == {record.request_id}
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert [row.event for row in Outcome.objects.all()] == ["accepted"]
 
 
@@ -151,21 +151,21 @@ def test_persistence_and_typed_characters_become_rows(
     by_hand = typed(company)
     send(persisted, by_hand, persisted, by_hand)
 
-    drain(stream)
+    ingest_all(stream)
 
-    with tenant(company.tenant_id):
-        (kept,), (counted,) = Outcome.objects.all(), Typed.objects.all()
+    with tenant_scope(company.tenant_id):
+        (kept,), (counted,) = Outcome.objects.all(), TypingReport.objects.all()
     assert (kept.span_s, kept.edit_share, kept.lines) == (300, 0.2, 3)
     assert (counted.language, counted.editor, counted.chars) == ("go", "zed", 120)
-    with tenant(cast.globex.tenant_id):
-        assert not Typed.objects.filter(typed_id=by_hand.typed_id).exists()
+    with tenant_scope(cast.globex.tenant_id):
+        assert not TypingReport.objects.filter(typed_id=by_hand.typed_id).exists()
 
 
 def test_the_neighbour_does_not_see_them(company: Company, stream: UsageStream, cast: Cast) -> None:
     record = completion(company)
     send(record)
 
-    drain(stream)
+    ingest_all(stream)
 
     assert record.request_id not in request_ids(cast.globex)
 
@@ -173,7 +173,7 @@ def test_the_neighbour_does_not_see_them(company: Company, stream: UsageStream, 
 def test_what_is_ingested_leaves_the_stream(company: Company, stream: UsageStream) -> None:
     send(completion(company))
 
-    drain(stream)
+    ingest_all(stream)
 
     assert connect().xlen(USAGE_STREAM) == 0
     assert connect().xpending(USAGE_STREAM, USAGE_GROUP)["pending"] == 0
@@ -184,11 +184,11 @@ def test_a_record_that_comes_twice_is_one_row(company: Company, stream: UsageStr
     send(record, record)
     send(record)
 
-    done = drain(stream)
+    done = ingest_all(stream)
 
     assert done.rejected == 0
     assert request_ids(company) == {record.request_id}
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 1
 
 
@@ -198,13 +198,13 @@ def test_a_crash_between_commit_and_acknowledgement_doubles_nothing(
     record = completion(company)
     send(record)
     with pytest.raises(ConnectionResetError):
-        drain(DiesBeforeAcknowledging(connect(), consumer="dying"))
+        ingest_all(DiesBeforeAcknowledging(connect(), consumer="dying"))
     assert request_ids(company) == {record.request_id}
 
-    done = drain(stream)
+    done = ingest_all(stream)
 
     assert done.rejected == 0
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 1
     assert connect().xlen(USAGE_STREAM) == 0
 
@@ -217,7 +217,7 @@ def test_what_a_dead_consumer_had_read_is_ingested_by_another(
     dead = UsageStream(connect(), consumer="dead")
     assert len(dead.read()) == 1
 
-    drain(stream)
+    ingest_all(stream)
 
     assert request_ids(company) == {record.request_id}
 
@@ -227,7 +227,7 @@ def test_a_living_consumers_entries_are_left_to_it(company: Company, stream: Usa
     slow = UsageStream(connect(), consumer="slow")
     entries = slow.read()
 
-    drain(UsageStream(connect(), consumer="other", claim_after_ms=60_000))
+    ingest_all(UsageStream(connect(), consumer="other", claim_after_ms=60_000))
 
     assert request_ids(company) == set()
     slow.settle(entries, [])
@@ -249,7 +249,7 @@ def test_what_is_malformed_is_parked_and_blocks_nobody(
     send_bytes(data)
     send(record)
 
-    done = drain(stream)
+    done = ingest_all(stream)
 
     assert [found for found, _ in rejected_since(before)] == [reason]
     assert (done.records, done.rejected) == (1, 1)
@@ -262,7 +262,7 @@ def test_a_bad_record_does_not_take_its_neighbours_in_the_entry_with_it(
     good, bad = completion(company), completion(company, prompt_tokens=-1)
     send(good, bad)
 
-    drain(stream)
+    ingest_all(stream)
 
     assert request_ids(company) == {good.request_id}
 
@@ -271,7 +271,7 @@ def test_a_record_of_an_unknown_tenant_is_parked(company: Company, stream: Usage
     before, record = last_rejected(), completion(company)
     send(completion(company, tenant_id=TenantId(some_id())), record)
 
-    drain(stream)
+    ingest_all(stream)
 
     assert [reason for reason, _ in rejected_since(before)] == ["tenant_id: unknown"]
     assert request_ids(company) == {record.request_id}
@@ -281,7 +281,7 @@ def test_an_entry_without_the_field_is_parked(stream: UsageStream) -> None:
     before = last_rejected()
     connect().xadd(USAGE_STREAM, {"other": "x"})
 
-    drain(stream)
+    ingest_all(stream)
 
     assert len(rejected_since(before)) == 1
 
@@ -292,7 +292,7 @@ def test_the_parking_place_is_bounded(stream: UsageStream) -> None:
         pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
     pipeline.execute()
 
-    drain(stream)
+    ingest_all(stream)
 
     assert connect().xlen(REJECTED_STREAM) == MAX_REJECTED
 
@@ -304,7 +304,7 @@ def test_nothing_of_a_rejected_record_is_logged(
     send(completion(company, language=secret * 20))
     send_bytes(secret.encode())
 
-    drain(stream)
+    ingest_all(stream)
 
     output = "".join(capfd.readouterr())
     assert "usage.rejected" in output
@@ -315,7 +315,7 @@ def test_a_record_without_a_month_of_its_own_is_kept(company: Company, stream: U
     record = completion(company, occurred_at_ms=1_000)
     send(record)
 
-    drain(stream)
+    ingest_all(stream)
 
     assert request_ids(company) == {record.request_id}
 
@@ -326,7 +326,7 @@ def test_two_workers_at_once_lose_and_double_nothing(company: Company, stream: U
         send(*records[start : start + 4])
 
     def work(consumer: str) -> None:
-        drain(UsageStream(connect(), consumer=consumer, claim_after_ms=0))
+        ingest_all(UsageStream(connect(), consumer=consumer, claim_after_ms=0))
         connection.close()
 
     workers = [Thread(target=work, args=[f"worker-{number}"]) for number in range(3)]
@@ -335,7 +335,7 @@ def test_two_workers_at_once_lose_and_double_nothing(company: Company, stream: U
     for worker in workers:
         worker.join()
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 400
     assert request_ids(company) == {record.request_id for record in records}
 
@@ -344,9 +344,9 @@ def test_a_bounded_run_leaves_the_rest_for_the_next(company: Company, stream: Us
     for _ in range(BATCH_ENTRIES + 3):
         send(completion(company))
 
-    drain(stream, max_batches=1)
+    ingest_all(stream, max_batches=1)
     left = connect().xlen(USAGE_STREAM)
-    drain(stream)
+    ingest_all(stream)
 
     assert left == 3
     assert len(request_ids(company)) == BATCH_ENTRIES + 3
@@ -364,7 +364,7 @@ def test_the_task_ingests(company: Company, stream: UsageStream) -> None:
 def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None:
     company = make_company("initech", GLOBEX)
     lookup_id = make_key(company, company.developer).key.lookup_id
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         key_id = KeyId(str(ApiKey.objects.get(lookup_id=lookup_id).id))
     first = completion(company, key_id=key_id)
     soon = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 1_000)
@@ -373,8 +373,8 @@ def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None
     seen = []
     for record in (first, soon, later):
         send(record)
-        drain(stream)
-        with tenant(company.tenant_id):
+        ingest_all(stream)
+        with tenant_scope(company.tenant_id):
             used_at = ApiKey.objects.get(lookup_id=lookup_id).last_used_at
         assert used_at is not None
         seen.append(to_unix_ms(used_at) - first.occurred_at_ms)

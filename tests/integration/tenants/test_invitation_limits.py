@@ -12,7 +12,7 @@ from django.utils import timezone
 from tenants.base.errors import Forbidden, LimitReached
 from tenants.base.permissions import Role
 from tenants.identity.invitations.allowance import get_allowance
-from tenants.identity.invitations.operations import invite, revoke_invitation
+from tenants.identity.invitations.operations import create_invitation, revoke_invitation
 from tests.fixtures.companies import Company, make_company
 from tests.fixtures.users import Mailbox, make_colleague, send_invitation
 
@@ -81,7 +81,7 @@ def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
     for at, left in ((spent.next_at - timedelta(seconds=1), 0), (spent.next_at, 1)):
         assert get_allowance(actor=company.platform, now=at).left == left
 
-    invite(
+    create_invitation(
         actor=company.platform,
         email="one-more@y.example",
         role=Role.DEVELOPER,

@@ -9,18 +9,18 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.bearer_tokens import TokenKind, new_token
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.bearer_tokens import BearerTokenKind, new_token
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.invitations.email import send_invitation as send_mail
 from tenants.identity.invitations.operations import (
     LIFETIME,
-    Guest,
-    Invited,
+    InvitationBearer,
+    OpenInvitation,
     accept_invitation,
-    invite,
-    peek,
+    create_invitation,
+    find_open_invitation,
     revoke_invitation,
 )
 from tenants.identity.invitations.queries import (
@@ -46,7 +46,7 @@ def mailbox() -> Mailbox:
 
 
 def accept(person: Person, text: str, *, after: timedelta = timedelta(0)) -> None:
-    guest = Guest(user_id=person.user_id, address="192.0.2.9", request_id="")
+    guest = InvitationBearer(user_id=person.user_id, address="192.0.2.9", request_id="")
     accept_invitation(guest=guest, text=text, now=timezone.now() + after)
 
 
@@ -126,7 +126,7 @@ def test_a_token_whose_tenant_was_exchanged_opens_neither(
 ) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    of_globex = new_token(TokenKind.INVITATION, cast.globex.tenant_id).text
+    of_globex = new_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
     forged = of_globex[:25] + mailbox.last[25:]  # civ_, then 21 characters of the tenant
 
     with pytest.raises(NotFound):
@@ -151,11 +151,11 @@ def test_an_invitation_changes_no_members_role(company: Company, mailbox: Mailbo
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.OWNER, mailbox=mailbox)
     second = Mailbox()
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Invitation.objects.update(email="parked@x.example")
     send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=second)
     accept(guest, second.last)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Invitation.objects.filter(email="parked@x.example").update(email=guest.email)
 
     with pytest.raises(Conflict):
@@ -168,7 +168,7 @@ def test_only_owners_invite_owners(company: Company) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     with pytest.raises(Forbidden):
-        invite(
+        create_invitation(
             actor=alice.actor,
             email="x@y.example",
             role=Role.OWNER,
@@ -180,7 +180,7 @@ def test_only_owners_invite_owners(company: Company) -> None:
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
 def test_who_may_not_invite_invites_nobody(company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
-        invite(
+        create_invitation(
             actor=make_colleague(company, role).actor,
             email="x@y.example",
             role=Role.DEVELOPER,
@@ -190,7 +190,7 @@ def test_who_may_not_invite_invites_nobody(company: Company, role: Role) -> None
 
 
 def test_what_is_no_address_is_not_invited(company: Company) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         send_invitation(company, "nobody")
 
     assert caught.value.field == "email"
@@ -208,7 +208,7 @@ def test_a_suspended_tenant_lets_nobody_in(company: Company, mailbox: Mailbox) -
 def test_the_token_is_kept_nowhere(company: Company, mailbox: Mailbox) -> None:
     sent = send_invitation(company, "x@y.example", mailbox=mailbox)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         row = Invitation.objects.get(id=sent.id)
         entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
     assert mailbox.last[25:] not in str(vars(row))
@@ -241,7 +241,7 @@ def test_the_neighbour_neither_sees_nor_takes_back_an_invitation(
 def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -> None:
     send_invitation(company, "x@y.example", mailbox=mailbox)
 
-    assert peek(text=mailbox.last, now=timezone.now()) == Invited(
+    assert find_open_invitation(text=mailbox.last, now=timezone.now()) == OpenInvitation(
         "x@y.example", company.tenant_id, company.name
     )
 
@@ -251,7 +251,7 @@ def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -
     CONSOLE_URL="https://caret.example",
 )
 def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company) -> None:
-    token = new_token(TokenKind.INVITATION, company.tenant_id)
+    token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
     mail.outbox = []
 
     assert send_mail("x@y.example", token, tenant_name="Acme\r\nBcc: all@y.example")
@@ -268,6 +268,6 @@ def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company
     EMAIL_PORT=1,
 )
 def test_a_mail_server_that_is_gone_is_no_error_of_ours(company: Company) -> None:
-    token = new_token(TokenKind.INVITATION, company.tenant_id)
+    token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
 
     assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")

@@ -11,23 +11,23 @@ from django.db import DatabaseError, connection
 from structlog.testing import capture_logs
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, NotFound
 from tenants.billing.invoices import operations
 from tenants.billing.invoices.billing_profile import set_profile
-from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.issue import issue_all
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import (
+    InvoiceNotReproducible,
     InvoiceView,
-    NotReproducible,
     find_invoice,
     page_of_invoices,
 )
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.operations import rate_tenant
 from tenants.models import (
     BillingState,
     Invoice,
@@ -49,7 +49,7 @@ def company() -> Company:
 
 
 def invoices_of(company: Company, now: datetime = AFTER) -> list[str]:
-    rate(company.tenant_id, now=now)
+    rate_tenant(company.tenant_id, now=now)
     return issue_due(company.tenant_id, now=now)
 
 
@@ -87,8 +87,10 @@ def test_an_invoice_leaves_nothing_unbilled_of_its_month(company: Company) -> No
 
 def test_credits_are_used_up_first_and_taxed_is_what_is_left(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=500_000, reason="Welcome.", now=OCTOBER)
-    customer = Party("Invoiced Ltd", ("1 Street",))
-    set_profile(actor=company.platform, customer=customer, tax=Tax("VAT", 1_900), now=OCTOBER)
+    customer = InvoiceParty("Invoiced Ltd", ("1 Street",))
+    set_profile(
+        actor=company.platform, customer=customer, tax=InvoiceTax("VAT", 1_900), now=OCTOBER
+    )
     use(company, company.developer, OCTOBER, **MUCH)
 
     invoices_of(company)
@@ -115,7 +117,7 @@ def test_a_month_that_is_not_over_is_not_invoiced(company: Company, now: datetim
 
 
 def test_usage_that_is_not_rated_yet_is_rated_first(company: Company) -> None:
-    rate(company.tenant_id, now=AFTER)
+    rate_tenant(company.tenant_id, now=AFTER)
     use(company, company.developer, OCTOBER, **MUCH)
 
     assert len(issue_due(company.tenant_id, now=AFTER)) == 1
@@ -127,7 +129,7 @@ def test_who_is_never_idle_gets_an_invoice_nevertheless(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def rate_while_more_comes(tenant_id: TenantId, **fields: Any) -> int:
-        num_batches = rate(tenant_id, **fields)
+        num_batches = rate_tenant(tenant_id, **fields)
         use(company, company.developer, OCTOBER, **MUCH)
         return num_batches
 
@@ -148,9 +150,9 @@ def test_what_is_rated_goes_no_further_than_it_is_asked_to(company: Company) -> 
     for _ in range(3):
         use(company, company.developer, OCTOBER)
 
-    assert rate(company.tenant_id, now=AFTER, until=2) == 2
-    assert rate(company.tenant_id, now=AFTER, until=2) == 0
-    assert rate(company.tenant_id, now=AFTER) == 1
+    assert rate_tenant(company.tenant_id, now=AFTER, until=2) == 2
+    assert rate_tenant(company.tenant_id, now=AFTER, until=2) == 0
+    assert rate_tenant(company.tenant_id, now=AFTER) == 1
 
 
 def test_a_month_without_use_has_no_invoice_and_no_number() -> None:
@@ -163,7 +165,7 @@ def test_a_month_without_use_has_no_invoice_and_no_number() -> None:
 
     invoices_of(company, datetime(2027, 1, 1, 7, tzinfo=UTC))
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         rows = Invoice.objects.order_by("number").values_list("number", "month")
         assert list(rows) == [(1, date(2026, 10, 1)), (2, date(2026, 12, 1))]
 
@@ -198,7 +200,7 @@ def test_a_clock_that_jumped_ahead_loses_and_doubles_nothing(company: Company) -
     invoices_of(company, AFTER + timedelta(days=30))
     invoices_of(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         numbers = list(Invoice.objects.order_by("number").values_list("number", flat=True))
     generated = [
         line.quantity
@@ -241,13 +243,13 @@ def test_a_ledger_restored_elsewhere_gives_the_same_bytes(company: Company) -> N
 
 def restore(model: Any, source: Company, target: Company) -> None:
     """The rows, as a backup would bring them back, in whatever order."""
-    with tenant(source.tenant_id):
+    with tenant_scope(source.tenant_id):
         rows = list(model.objects.filter(tenant_id=source.tenant_id).values())
     for row in rows:
         row.pop("pk", None)
         row["tenant_id"] = target.tenant_id
     secrets.SystemRandom().shuffle(rows)
-    with tenant(target.tenant_id):
+    with tenant_scope(target.tenant_id):
         model.objects.bulk_create([model(**row) for row in rows])
 
 
@@ -257,20 +259,20 @@ def test_a_ledger_that_was_tampered_with_gives_no_invoice(company: Company) -> N
     elsewhere = make_company("restored", {})
     for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
         restore(model, company, elsewhere)
-    with tenant(elsewhere.tenant_id):
+    with tenant_scope(elsewhere.tenant_id):
         entry = LedgerEntry.objects.filter(line="fast.generated").get()
         entry.position, entry.quantity = 99, 1
         other = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
         other.position, other.amount_micros = 98, -entry.amount_micros
         LedgerEntry.objects.bulk_create([entry, other])
 
-    with pytest.raises(NotReproducible):
+    with pytest.raises(InvoiceNotReproducible):
         find_invoice(actor=elsewhere.platform, number=1)
 
 
 def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:
     use(company, company.developer, OCTOBER)
-    rate(company.tenant_id, now=AFTER)
+    rate_tenant(company.tenant_id, now=AFTER)
     issued: list[str] = []
 
     def works() -> None:
@@ -286,7 +288,7 @@ def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:
         worker.join()
 
     assert len(issued) == 1
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert BillingState.objects.get(tenant_id=company.tenant_id).last_number == 1
 
 
@@ -294,7 +296,7 @@ def test_what_breaks_at_one_tenant_s_invoice_keeps_no_other_s_from_being_issued(
     broken, neighbour = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
     for company in (broken, neighbour):
         use(company, company.developer, OCTOBER, **MUCH)
-    with tenant(broken.tenant_id):
+    with tenant_scope(broken.tenant_id):
         BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
 
     with capture_logs() as logs:
@@ -309,7 +311,7 @@ def test_what_breaks_at_one_tenant_s_invoice_keeps_no_other_s_from_being_issued(
 def test_an_invoice_is_never_edited(company: Company, change: str) -> None:
     with (
         pytest.raises(DatabaseError, match="permission denied"),
-        tenant(company.tenant_id),
+        tenant_scope(company.tenant_id),
         connection.cursor() as cursor,
     ):
         cursor.execute(change.format("tenants_invoice"))
@@ -323,7 +325,9 @@ def test_the_issuers_change_of_address_changes_no_issued_invoice(
     before = find(company).json
 
     settings.INVOICE_ISSUER = "Somebody else"
-    set_profile(actor=company.platform, customer=Party("New name"), tax=Tax("", 0), now=AFTER)
+    set_profile(
+        actor=company.platform, customer=InvoiceParty("New name"), tax=InvoiceTax("", 0), now=AFTER
+    )
 
     assert find(company).json == before
 
@@ -351,7 +355,7 @@ def test_a_developer_sees_no_bills(company: Company) -> None:
 def test_the_ledger_is_read_page_by_page(company: Company) -> None:
     for hour in range(5):
         use(company, company.developer, OCTOBER + timedelta(hours=hour))
-        rate(company.tenant_id, now=OCTOBER + timedelta(hours=hour))
+        rate_tenant(company.tenant_id, now=OCTOBER + timedelta(hours=hour))
     actor = company.people[next(role for role in ACME if role == "auditor")].actor
     seen: list[str] = []
     cursor = None
@@ -364,5 +368,5 @@ def test_the_ledger_is_read_page_by_page(company: Company) -> None:
         if (cursor := page.next_cursor) is None:
             break
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert len(seen) == len(set(seen)) == LedgerTransaction.objects.count()

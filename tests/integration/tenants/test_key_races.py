@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption import key_creation, key_unwrapping, rotation
 from tenants.security.encryption.envelope import new_key
@@ -47,7 +47,7 @@ def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> Non
     rotate(acme)
 
     assert failures == []
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         alive = TenantKey.objects.exclude(wrapped=None).get()
         assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {alive.id}
 
@@ -120,7 +120,7 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    make, is_locked, rotations = key_creation.make_tenant_key, Event(), list[Thread]()
+    make, is_locked, rotations = key_creation.create_tenant_key, Event(), list[Thread]()
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
@@ -148,7 +148,7 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who makes it has seen none, and meets the rotation of the one that was made meanwhile."""
-    make = key_creation.make_tenant_key
+    make = key_creation.create_tenant_key
     is_making, may_make, is_replacing = Event(), Event(), Event()
     maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
     outcomes: list[bytes] = []
@@ -182,5 +182,5 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
     rotating.join()
 
     assert [opened(acme, each) for each in [sealed, *outcomes]] == [b"text"] * 2
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         assert TenantKey.objects.exclude(retired_at=None).count() == 1

@@ -12,14 +12,14 @@ from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import AuditEntry, DataKey, RootKeyUse, TenantKey
 from tenants.security.encryption import rotation
 from tenants.security.encryption.errors import KeyDestroyed, RootKeyMissing
 from tenants.security.encryption.operations import shred_scope, shred_tenant
 from tenants.security.encryption.root_keys import root_keys
-from tenants.security.encryption.rotation import Rotated, retire_root_keys
-from tenants.security.encryption.startup_check import find_faults
+from tenants.security.encryption.rotation import RotationResult, retire_root_keys
+from tenants.security.encryption.startup_check import find_problems
 from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
 
@@ -60,7 +60,7 @@ def test_tenants_keys_move_to_a_new_root_key(
     done = rotate(acme)
 
     put_in_force(settings, new_root_key)
-    assert done == Rotated(tenant_keys=1)
+    assert done == RotationResult(tenant_keys=1)
     assert opened(acme, sealed) == b"text"
     assert opened(acme, seal(acme, "user:bob")) == b"text"
 
@@ -87,7 +87,7 @@ def test_before_rotation_a_new_root_key_alone_opens_nothing(
 
     with pytest.raises(RootKeyMissing):
         opened(acme, sealed)
-    assert any("CARET_ROOT_KEYS" in fault for fault in find_faults())
+    assert any("CARET_ROOT_KEYS" in fault for fault in find_problems())
 
 
 def test_a_root_key_that_wraps_nothing_any_more_may_be_taken_away(
@@ -104,7 +104,7 @@ def test_a_root_key_that_wraps_nothing_any_more_may_be_taken_away(
     assert new_id not in used
     assert f"{new_id} wraps nothing any more" in told.getvalue()
     put_in_force(settings, "root-secret")
-    assert find_faults() == []
+    assert find_problems() == []
 
 
 def test_rotating_to_a_kms_key_and_back(
@@ -125,9 +125,9 @@ def test_rotating_to_a_kms_key_and_back(
         retire_root_keys(now=timezone.now())
 
     put_in_force(settings, "root-secret")
-    assert (there, back) == (Rotated(tenant_keys=1), Rotated(tenant_keys=1))
+    assert (there, back) == (RotationResult(tenant_keys=1), RotationResult(tenant_keys=1))
     assert opened_there == opened(acme, sealed) == b"text"
-    assert find_faults() == []
+    assert find_problems() == []
 
 
 def test_a_new_tenant_key_wraps_all_data_keys_and_the_old_one_is_destroyed(acme: Company) -> None:
@@ -135,9 +135,9 @@ def test_a_new_tenant_key_wraps_all_data_keys_and_the_old_one_is_destroyed(acme:
 
     done = rotate(acme, replacing=True)
 
-    assert done == Rotated(new_tenant_keys=1, data_keys=3)
+    assert done == RotationResult(new_tenant_keys=1, data_keys=3)
     assert [opened(acme, each) for each in sealed] == [b"text"] * 3
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         old, new = TenantKey.objects.order_by("created_at")
         assert old.wrapped is None
         assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {new.id}
@@ -170,7 +170,7 @@ def test_a_shredded_tenant_gets_no_new_key(acme: Company) -> None:
     seal(acme)
     shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
-    assert rotate(acme, replacing=True) == Rotated()
+    assert rotate(acme, replacing=True) == RotationResult()
 
 
 def test_rotation_that_was_killed_is_finished_by_the_next_run(
@@ -194,19 +194,19 @@ def test_rotation_that_was_killed_is_finished_by_the_next_run(
 
     done = rotate(acme)
 
-    assert done == Rotated(data_keys=3)  # the first batch of two was whole
+    assert done == RotationResult(data_keys=3)  # the first batch of two was whole
     assert between == [opened(acme, each) for each in sealed] == [b"text"] * 5
 
 
 def test_a_neighbours_keys_stay_as_they_are(acme: Company) -> None:
     globex = make_company("globex", {})
     sealed = seal(globex)
-    with tenant(globex.tenant_id):
+    with tenant_scope(globex.tenant_id):
         before = list(TenantKey.objects.values_list("id", "wrapped"))
 
     rotate(acme, replacing=True)
 
-    with tenant(globex.tenant_id):
+    with tenant_scope(globex.tenant_id):
         assert list(TenantKey.objects.values_list("id", "wrapped")) == before
     assert opened(globex, sealed) == b"text"
 
@@ -216,7 +216,7 @@ def test_each_replacement_is_in_the_tenants_trail_without_a_key(acme: Company) -
 
     rotate(acme, replacing=True)
 
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         entry = AuditEntry.objects.get(action="encryption.tenant_key_replaced")
         old, new = TenantKey.objects.order_by("created_at")
     assert (entry.before, entry.after) == ({"tenant_key": str(old.id)}, {"tenant_key": str(new.id)})

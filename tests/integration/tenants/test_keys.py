@@ -9,15 +9,15 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, parse_key
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.fleet.snapshots.compiler import KEEP_DEAD_KEYS
+from tenants.fleet.snapshots.compiler import REVOKED_KEY_RETENTION
 from tenants.identity.api_keys.digest import key_digest
 from tenants.identity.api_keys.operations import create_key, revoke_key
 from tenants.identity.api_keys.queries import KeyState, find_key, first_keys, holds, list_keys
 from tenants.identity.api_keys.row_writes import MAX_KEYS
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey, AuditEntry
 from tests.fakes.keys import fill_with_keys
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
@@ -29,12 +29,12 @@ def new(
     kind: KeyKind = KeyKind.DEVELOPER,
     name: str = "Laptop",
     expires_at: datetime | None = None,
-) -> NewKey:
-    return NewKey(kind=kind, owner_id=owner_id, name=name, expires_at=expires_at)
+) -> KeyRequest:
+    return KeyRequest(kind=kind, owner_id=owner_id, name=name, expires_at=expires_at)
 
 
 def stored(company: Company, lookup_id: LookupId) -> ApiKey:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return ApiKey.objects.get(lookup_id=lookup_id)
 
 
@@ -70,7 +70,7 @@ def test_making_a_key_leaves_an_entry_without_secrets(cast: Cast) -> None:
         actor=alice.actor, new=new(cast.acme.developer.user_id), now=timezone.now()
     )
 
-    with tenant(cast.acme.tenant_id):
+    with tenant_scope(cast.acme.tenant_id):
         entry = AuditEntry.objects.get(target=f"key:{created.key.lookup_id}")
     assert (entry.action, str(entry.actor_id)) == ("key.created", alice.user_id)
     assert entry.address == "192.0.2.7"
@@ -89,7 +89,7 @@ def test_who_may_not_make_keys_makes_none(cast: Cast, role: Role) -> None:
 def test_a_key_for_a_neighbours_member_is_refused(cast: Cast) -> None:
     bob = cast.globex.administrator
 
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         create_key(actor=cast.acme.administrator.actor, new=new(bob.user_id), now=timezone.now())
 
     assert caught.value.field == "owner_id"
@@ -121,7 +121,7 @@ def test_a_malformed_wish_is_refused_by_its_field(
 ) -> None:
     wish = new(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
 
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         create_key(actor=cast.acme.administrator.actor, new=wish, now=timezone.now())
 
     assert caught.value.field == field
@@ -150,7 +150,7 @@ def test_revoking_twice_keeps_the_first_moment_and_one_entry(cast: Cast) -> None
 
     second = revoke_key(actor=actor, lookup_id=lookup_id, reason="again", now=timezone.now())
 
-    with tenant(cast.acme.tenant_id):
+    with tenant_scope(cast.acme.tenant_id):
         entries = AuditEntry.objects.filter(target=f"key:{lookup_id}", action="key.revoked")
         assert [entry.reason for entry in entries] == ["lost"]
     assert second.revoked_at == first.revoked_at
@@ -255,7 +255,7 @@ def test_a_tenant_has_only_so_many_keys_that_gateways_must_know() -> None:
 def test_keys_that_are_long_dead_do_not_count() -> None:
     company = make_company("initech", GLOBEX)
     fill_with_keys(
-        company, MAX_KEYS, revoked_at=timezone.now() - KEEP_DEAD_KEYS - timedelta(minutes=1)
+        company, MAX_KEYS, revoked_at=timezone.now() - REVOKED_KEY_RETENTION - timedelta(minutes=1)
     )
 
     assert make_key(company, company.developer).key.name == "Laptop"

@@ -8,27 +8,27 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from caret.contracts.policy import Feature, Mode, PolicyLayer
+from caret.contracts.policy import Feature, Mode, PolicyOverride
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound, VersionConflict
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.authentication import authenticate_key
-from tenants.identity.api_keys.scopes import Scope
-from tenants.identity.teams.operations import delete_team, put_into_team, take_out_of_team
-from tenants.models import AuditEntry, PolicyLayerVersion
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.teams.operations import add_team_member, delete_team, remove_team_member
+from tenants.models import AuditEntry, PolicyOverrideVersion
 from tenants.policy.overrides import operations
-from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
-    LayerInForce,
-    Subject,
+    OverrideInForce,
+    OverrideSubject,
     SubjectKind,
     effective_policy,
-    find_layer,
+    find_override,
     page_of_layers,
-    read_layers,
+    read_overrides,
 )
 from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company, make_service_key
 from tests.fixtures.users import make_team
@@ -42,25 +42,27 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def user(person: Person) -> Subject:
-    return Subject(SubjectKind.USER, UUID(person.user_id))
+def user(person: Person) -> OverrideSubject:
+    return OverrideSubject(SubjectKind.USER, UUID(person.user_id))
 
 
-def team_of(company: Company, *people: Person) -> Subject:
+def team_of(company: Company, *people: Person) -> OverrideSubject:
     team_id = UUID(make_team(company))
     for person in people:
-        put_into_team(
+        add_team_member(
             actor=company.platform,
             team_id=team_id,
             user_id=person.user_id,
             now=timezone.now(),
         )
-    return Subject(SubjectKind.TEAM, team_id)
+    return OverrideSubject(SubjectKind.TEAM, team_id)
 
 
-def say(company: Company, subject: Subject, document: object, **fields: Any) -> LayerInForce:
+def say(
+    company: Company, subject: OverrideSubject, document: object, **fields: Any
+) -> OverrideInForce:
     values: dict[str, Any] = {"actor": company.platform, "reason": "test", "now": timezone.now()}
-    return set_layer(subject=subject, document=document, **(values | fields))
+    return set_override(subject=subject, document=document, **(values | fields))
 
 
 def published(company: Company) -> TenantSnapshot:
@@ -69,7 +71,7 @@ def published(company: Company) -> TenantSnapshot:
     return decode_snapshot(data)
 
 
-def layers_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyLayer]:
+def layers_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
     return [snapshot.layers[place] for place in snapshot.layers_of.get(person.user_id, ())]
 
 
@@ -91,8 +93,8 @@ def test_a_change_is_the_next_version_with_its_author_and_reason(company: Compan
     found = say(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
 
     assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
-    assert found.layer == PolicyLayer(content_exclusion={"*": ("src/keys/*",)})
-    with tenant(company.tenant_id):
+    assert found.layer == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.filter(action="policy.layer_changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
     assert entry.before == {"layer": {"features": sorted(NO_CHAT["features"])}}
@@ -118,7 +120,7 @@ def test_who_leaves_a_team_leaves_what_was_said_of_it(company: Company) -> None:
     team = team_of(company, company.developer)
     say(company, team, NO_CHAT)
 
-    take_out_of_team(
+    remove_team_member(
         actor=company.platform,
         team_id=team.id,
         user_id=company.developer.user_id,
@@ -134,7 +136,7 @@ def test_of_a_team_that_is_gone_nothing_is_in_force(company: Company) -> None:
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
-    assert read_layers(tenant_id=company.tenant_id).of == {}
+    assert read_overrides(tenant_id=company.tenant_id).of == {}
     assert published(company).layers == ()
 
 
@@ -144,7 +146,7 @@ def test_an_empty_document_lifts_what_was_said(company: Company) -> None:
 
     found = say(company, subject, {})
 
-    assert (found.version, found.layer) == (2, PolicyLayer())
+    assert (found.version, found.layer) == (2, PolicyOverride())
     assert published(company).layers_of == {}
     actor = company.administrator.actor
     assert page_of_layers(actor=actor, limit=10, cursor=None).rows == []
@@ -154,11 +156,11 @@ def test_replacing_a_version_that_is_gone_is_told_with_both(company: Company) ->
     subject = user(company.developer)
     say(company, subject, NO_CHAT, replaces=0)
 
-    with pytest.raises(Outdated) as caught:
+    with pytest.raises(VersionConflict) as caught:
         say(company, subject, {}, replaces=0)
 
     assert (caught.value.held, caught.value.replaced) == (1, 0)
-    assert find_layer(actor=company.platform, subject=subject).version == 1
+    assert find_override(actor=company.platform, subject=subject).version == 1
 
 
 def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
@@ -174,8 +176,8 @@ def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
     for thread in threads:
         thread.join()
 
-    with tenant(company.tenant_id):
-        versions = sorted(PolicyLayerVersion.objects.values_list("version", flat=True))
+    with tenant_scope(company.tenant_id):
+        versions = sorted(PolicyOverrideVersion.objects.values_list("version", flat=True))
     assert versions == [1, 2, 3, 4]
 
 
@@ -189,14 +191,14 @@ def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> Non
     bob = company.administrator.actor
     team = team_of(cast.acme)
 
-    for subject in (user(cast.acme.developer), team, Subject(SubjectKind.TEAM, uuid4())):
+    for subject in (user(cast.acme.developer), team, OverrideSubject(SubjectKind.TEAM, uuid4())):
         with pytest.raises(NotFound):
             say(company, subject, NO_CHAT, actor=bob)
         with pytest.raises(NotFound):
-            find_layer(actor=bob, subject=subject)
+            find_override(actor=bob, subject=subject)
 
     say(company, user(company.developer), NO_CHAT)
-    assert user(company.developer) not in read_layers(tenant_id=cast.acme.tenant_id).of
+    assert user(company.developer) not in read_overrides(tenant_id=cast.acme.tenant_id).of
 
 
 @pytest.mark.parametrize(
@@ -221,15 +223,15 @@ def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> Non
 def test_a_malformed_layer_is_refused_by_its_field(
     company: Company, document: object, field: str
 ) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         say(company, user(company.developer), document)
 
     assert caught.value.field == field
-    assert read_layers(tenant_id=company.tenant_id).of == {}
+    assert read_overrides(tenant_id=company.tenant_id).of == {}
 
 
 def test_a_change_without_a_reason_is_refused(company: Company) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         say(company, user(company.developer), NO_CHAT, reason=" ")
 
     assert caught.value.field == "reason"
@@ -248,7 +250,7 @@ def test_there_is_room_for_so_many(
 
 
 def test_a_key_that_says_something_is_named(company: Company) -> None:
-    made = make_service_key(company, Scope.POLICIES_WRITE)
+    made = make_service_key(company, KeyScope.POLICIES_WRITE)
     actor = authenticate_key(text=made.text, address=None, now=timezone.now())
 
     found = say(company, user(company.developer), NO_CHAT, actor=actor)

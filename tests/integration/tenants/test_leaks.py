@@ -11,15 +11,15 @@ from django.utils import timezone
 
 import caret.celery  # noqa: F401  # registers the tasks
 from caret.contracts.api_key import KeyKind, generate_key
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys import leak_reports
-from tenants.identity.api_keys.leak_reports import MAX_OF_A_REPORT, SIGHTINGS, keep, sightings_in
-from tenants.identity.api_keys.leak_response import end_leaked_keys
-from tenants.identity.api_keys.operations import Rotation, rotate_key
+from tenants.identity.api_keys.leak_reports import MAX_OF_A_REPORT, SIGHTINGS, enqueue, find_keys_in
+from tenants.identity.api_keys.leak_response import process_leak_reports
+from tenants.identity.api_keys.operations import KeyRotation, rotate_key
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey, AuditEntry
 from tenants.tasks import end_leaked_keys as end_leaked_keys_task
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
@@ -43,7 +43,7 @@ def _no_reports() -> None:
 
 
 def report(*texts: str, place: str = PLACE) -> None:
-    keep(connect(), sightings_in(texts, place=place))
+    enqueue(connect(), find_keys_in(texts, place=place))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -72,10 +72,10 @@ def test_a_leaked_key_is_revoked_and_its_owner_told(company: Company) -> None:
 
 
 def test_of_a_service_key_those_are_told_who_manage_keys(company: Company) -> None:
-    created = make_service_key(company, Scope.USAGE_READ)
+    created = make_service_key(company, KeyScope.USAGE_READ)
 
     report(created.text)
-    end_leaked_keys(connect(), now=timezone.now())
+    process_leak_reports(connect(), now=timezone.now())
 
     assert mail.outbox[0].to == [company.administrator.email]
 
@@ -84,9 +84,9 @@ def test_the_trail_says_where_it_was_found_and_never_the_text(company: Company) 
     created = make_key(company, company.developer)
 
     report(created.text, place=f"https://x.example/?key={created.text}\n")
-    end_leaked_keys(connect(), now=timezone.now())
+    process_leak_reports(connect(), now=timezone.now())
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked")
     assert entry.actor_kind == "platform"
     assert "https://x.example/?key=cpk_..." in entry.reason
@@ -98,19 +98,19 @@ def test_what_waits_holds_no_text(company: Company) -> None:
 
     report(created.text)
 
-    assert created.text.encode() not in b"".join(leak_reports.waiting(connect(), limit=10))
+    assert created.text.encode() not in b"".join(leak_reports.peek(connect(), limit=10))
     assert num_waiting() == 1
 
 
 def test_what_is_no_key_of_anybodys_ends_nothing(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
-    overlap = Rotation(overlap=timedelta(days=1))
+    overlap = KeyRotation(overlap=timedelta(days=1))
     lookup_id = created.key.lookup_id
     rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=overlap, now=now)
     forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
 
     report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", created.text[:-1] + "x")
-    end_leaked_keys(connect(), now=timezone.now())
+    process_leak_reports(connect(), now=timezone.now())
 
     found = view(company, created.key)
     assert found.state is KeyState.ACTIVE
@@ -124,7 +124,7 @@ def test_a_key_that_is_reported_twice_is_told_of_once(company: Company) -> None:
 
     for _ in range(2):
         report(created.text, created.text)
-        end_leaked_keys(connect(), now=timezone.now())
+        process_leak_reports(connect(), now=timezone.now())
 
     assert len(mail.outbox) == 1
 
@@ -134,10 +134,10 @@ def test_a_mail_that_cannot_be_sent_is_sent_later(company: Company) -> None:
     report(created.text)
 
     with override_settings(EMAIL_BACKEND=f"{__name__}.Unreachable"):
-        end_leaked_keys(connect(), now=timezone.now())
+        process_leak_reports(connect(), now=timezone.now())
     assert view(company, created.key).state is KeyState.REVOKED
     assert (mail.outbox, num_waiting()) == ([], 1)
-    end_leaked_keys(connect(), now=timezone.now())
+    process_leak_reports(connect(), now=timezone.now())
 
     assert (len(mail.outbox), num_waiting()) == (1, 0)
 
@@ -147,12 +147,12 @@ def test_of_a_rotated_key_the_old_text_ends_and_the_new_one_stays(company: Compa
     new = rotate_key(
         actor=company.platform,
         lookup_id=old.key.lookup_id,
-        rotation=Rotation(overlap=timedelta(days=1)),
+        rotation=KeyRotation(overlap=timedelta(days=1)),
         now=now,
     )
 
     report(old.text)
-    end_leaked_keys(connect(), now=now + timedelta(seconds=1))
+    process_leak_reports(connect(), now=now + timedelta(seconds=1))
 
     found = view(company, new.key)
     assert found.state is KeyState.ACTIVE
@@ -165,7 +165,7 @@ def test_damage_among_the_reports_stops_none_of_them(company: Company) -> None:
     connect().rpush(SIGHTINGS, b"\xff\x00")
 
     report(created.text)
-    end_leaked_keys(connect(), now=timezone.now())
+    process_leak_reports(connect(), now=timezone.now())
 
     assert view(company, created.key).state is KeyState.REVOKED
     assert num_waiting() == 0
@@ -184,15 +184,15 @@ def test_when_too_many_wait_the_next_ones_are_refused(
 def test_a_report_names_so_many_keys_at_most() -> None:
     text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_OF_A_REPORT + 5))
 
-    assert len(sightings_in([text], place="")) == MAX_OF_A_REPORT
+    assert len(find_keys_in([text], place="")) == MAX_OF_A_REPORT
 
 
 def test_that_it_leaked_stays_with_the_key(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
 
     report(created.text)
-    end_leaked_keys(connect(), now=now)
+    process_leak_reports(connect(), now=now)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         row = ApiKey.objects.get(lookup_id=created.key.lookup_id)
     assert (row.leaked_at, row.leak_told_at) == (now, now)

@@ -7,10 +7,10 @@ import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connections
 
-from caret.foundation.postgres.lock_retry import Patience, patiently
+from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 from tests.stack.services import Services
 
-BRIEF = Patience(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)
+BRIEF = LockRetryPolicy(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_it_comes_back_once_the_reader_has_left(
         pauses.append(seconds)
         reader.rollback()
 
-    patiently(connections["owner"], alter, patience=BRIEF, pause=pause)
+    run_with_lock_retry(connections["owner"], alter, patience=BRIEF, pause=pause)
 
     assert pauses == [0.0]
 
@@ -51,7 +51,7 @@ def test_it_does_not_come_back_for_ever(reader: psycopg.Connection[tuple[object,
     pauses: list[float] = []
 
     with pytest.raises(OperationalError, match="lock timeout"):
-        patiently(connections["owner"], alter, patience=BRIEF, pause=pauses.append)
+        run_with_lock_retry(connections["owner"], alter, patience=BRIEF, pause=pauses.append)
 
     assert len(pauses) == BRIEF.max_tries - 1
 
@@ -59,7 +59,7 @@ def test_it_does_not_come_back_for_ever(reader: psycopg.Connection[tuple[object,
 @pytest.mark.parametrize("work", [lambda: run("SELECT pg_sleep(9)"), lambda: run("SELECT nothing")])
 def test_what_is_no_lock_is_not_tried_again(work: Callable[[], None]) -> None:
     with pytest.raises(Exception, match=r"statement timeout|nothing"):
-        patiently(connections["owner"], work, patience=BRIEF, pause=_never)
+        run_with_lock_retry(connections["owner"], work, patience=BRIEF, pause=_never)
 
 
 def test_afterwards_the_connection_is_as_its_role_has_it() -> None:
@@ -67,7 +67,7 @@ def test_afterwards_the_connection_is_as_its_role_has_it() -> None:
     connections["owner"].close()
 
     try:
-        patiently(connections["owner"], lambda: None, patience=BRIEF)
+        run_with_lock_retry(connections["owner"], lambda: None, patience=BRIEF)
     finally:
         run("ALTER ROLE caret_owner RESET lock_timeout")
 

@@ -5,14 +5,14 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import KeyState, find_key
-from tenants.identity.api_keys.validation import NewKey
-from tenants.identity.invitations.operations import invite
+from tenants.identity.api_keys.validation import KeyRequest
+from tenants.identity.invitations.operations import create_invitation
 from tenants.identity.invitations.queries import InvitationState, find_invitation
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.operations import add_member
@@ -64,7 +64,7 @@ def test_the_change_is_in_the_trail(company: Company, owner: Person) -> None:
 
     to_role(owner.actor, ada, Role.AUDITOR)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="member.role_changed")
     assert (entry.before, entry.after) == ({"role": "developer"}, {"role": "auditor"})
     assert entry.target == f"user:{ada.user_id}"
@@ -162,7 +162,7 @@ def test_each_of_these_revocations_is_in_the_trail(company: Company, owner: Pers
 
     remove(owner.actor, ada)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action="key.revoked")
         assert {entry.target for entry in entries} == targets
 
@@ -179,7 +179,7 @@ def test_no_key_is_made_for_a_removed_member(company: Company, owner: Person) ->
     ada = make_colleague(company)
     remove(owner.actor, ada)
 
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         make_key(company, ada)
 
     assert caught.value.field == "owner_id"
@@ -203,7 +203,7 @@ def test_what_a_removed_administrator_has_invited_is_taken_back(
     company: Company, owner: Person
 ) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
-    sent = invite(
+    sent = create_invitation(
         actor=alice.actor,
         email="second-self@elsewhere.example",
         role=Role.ADMINISTRATOR,
@@ -257,9 +257,9 @@ def test_who_may_not_see_members_sees_none(cast: Cast) -> None:
 
 def test_a_key_for_a_member_is_his_own_company_s_matter(company: Company, cast: Cast) -> None:
     ada = make_colleague(company)
-    wish = NewKey(
+    wish = KeyRequest(
         kind=make_key(company, ada).key.kind, owner_id=ada.user_id, name="x", expires_at=None
     )
 
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         create_key(actor=cast.globex.administrator.actor, new=wish, now=timezone.now())

@@ -8,13 +8,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member, create_tenant, create_user
 from tenants.identity.members.queries import find_memberships, find_tenant, find_user, list_members
 from tenants.models import AuditEntry, Tenant, User
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 from tests.fixtures.companies import PASSWORD, Cast
 
 
@@ -62,7 +62,7 @@ def test_the_database_holds_lower_case_addresses_only() -> None:
     ],
 )
 def test_a_malformed_user_is_refused(email: str, password: str, field: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         create_user(email=email, name="", password=password, now=timezone.now())
 
     assert caught.value.field == field
@@ -70,7 +70,7 @@ def test_a_malformed_user_is_refused(email: str, password: str, field: str) -> N
 
 @pytest.mark.parametrize("slug", ["", "a", "Acme", "9lives", "a_b", "x" * 41, "ac me"])
 def test_a_malformed_slug_is_refused(slug: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         create_tenant(slug=slug, name="", now=timezone.now())
 
 
@@ -90,7 +90,7 @@ def test_a_user_of_two_tenants_finds_both_by_name() -> None:
     user_id = create_user(email=f"two@{tail}.example", name="Two", password=PASSWORD, now=now)
     for name in ("beta", "alpha"):
         tenant_id = create_tenant(slug=f"{name}-{tail}", name=name, now=now)
-        actor = platform_actor(tenant_id)
+        actor = system_actor(tenant_id)
         add_member(actor=actor, user_id=user_id, role=Role.AUDITOR, now=now)
 
     found = find_memberships(user_id=user_id)
@@ -102,7 +102,7 @@ def test_a_closed_tenant_is_not_among_them() -> None:
     now, tail = timezone.now(), secrets.token_hex(4)
     user_id = create_user(email=f"one@{tail}.example", name="One", password=PASSWORD, now=now)
     tenant_id = create_tenant(slug=f"gone-{tail}", name="Gone", now=now)
-    add_member(actor=platform_actor(tenant_id), user_id=user_id, role=Role.OWNER, now=now)
+    add_member(actor=system_actor(tenant_id), user_id=user_id, role=Role.OWNER, now=now)
     Tenant.objects.filter(id=tenant_id).update(status=TenantStatus.CLOSED)
 
     assert find_memberships(user_id=user_id) == []
@@ -135,7 +135,7 @@ def test_a_developer_cannot_add_members(cast: Cast) -> None:
 
 
 def test_a_new_tenant_s_trail_begins_with_itself(cast: Cast) -> None:
-    with tenant(cast.acme.tenant_id):
+    with tenant_scope(cast.acme.tenant_id):
         first = AuditEntry.objects.order_by("id")[0]
 
     assert first.action == "tenant.created"
@@ -149,9 +149,9 @@ def test_names_that_nobody_has_are_found_nowhere() -> None:
 def test_a_name_that_cannot_be_kept_is_refused_as_such() -> None:
     slug = f"nul-{secrets.token_hex(4)}"
 
-    with pytest.raises(Invalid) as of_tenant:
+    with pytest.raises(InvalidValue) as of_tenant:
         create_tenant(slug=slug, name="a\0b", now=timezone.now())
-    with pytest.raises(Invalid) as of_user:
+    with pytest.raises(InvalidValue) as of_user:
         create_user(email=f"{slug}@x.example", name="a\0b", password=PASSWORD, now=timezone.now())
 
     assert (of_tenant.value.field, of_user.value.field) == ("name", "name")

@@ -20,7 +20,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres import OWNER_ALIAS
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 from caret.foundation.postgres.partitions import Month, ensure_month
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Outcome, Tenant
 from tests.stack.services import Services
 
@@ -45,7 +45,7 @@ def _no_march(services: Services) -> Iterator[None]:
 
 
 def add_outcome(tenant_id: TenantId) -> None:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         Outcome.objects.create(
             tenant_id=tenant_id,
             occurred_at=THEN,
@@ -73,7 +73,7 @@ def test_rows_that_came_before_their_month_are_moved_into_it(
     with psycopg.connect(services.owner_database_url) as owner:
         moved = owner.execute("SELECT tenant_id FROM tenants_outcome_1999_03").fetchall()
     assert (uuid.UUID(tenant_id),) in moved
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         assert Outcome.objects.count() == 1
 
 
@@ -92,7 +92,7 @@ def test_a_partition_that_was_granted_by_mistake_shows_nothing(
     with psycopg.connect(services.owner_database_url) as owner:
         owner.execute("GRANT SELECT ON tenants_outcome_1999_03 TO caret_app")
 
-    with tenant(tenant_id), connection.cursor() as cursor:
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM tenants_outcome_1999_03")
         count = cursor.fetchone()
 
@@ -103,7 +103,7 @@ def test_the_neighbour_sees_nothing_of_a_month(tenant_id: TenantId) -> None:
     add_outcome(tenant_id)
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
 
-    with tenant(TenantId(str(uuid.uuid4()))):
+    with tenant_scope(TenantId(str(uuid.uuid4()))):
         assert Outcome.objects.count() == 0
 
 
@@ -129,10 +129,10 @@ def test_an_upsert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
     )
 
     for _ in range(2):
-        with tenant(tenant_id):
+        with tenant_scope(tenant_id):
             Outcome.objects.bulk_create([row], ignore_conflicts=True)
 
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         assert Outcome.objects.count() == 1
 
 

@@ -7,12 +7,16 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, parse_key
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden
 from tenants.base.permissions import Role
 from tenants.fleet.snapshots.queries import read_snapshot
-from tenants.identity.api_keys.operations import CreatedKey, Rotation, revoke_key, rotate_key
-from tenants.identity.api_keys.playground import LIFETIME, end_playground, start_playground
+from tenants.identity.api_keys.operations import CreatedKey, KeyRotation, revoke_key, rotate_key
+from tenants.identity.api_keys.playground import (
+    LIFETIME,
+    create_playground_key,
+    revoke_playground_key,
+)
 from tenants.identity.api_keys.queries import KeyState, find_key, holds
 from tenants.identity.api_keys.row_writes import MAX_KEYS
 from tenants.identity.member_lifecycle import remove_member
@@ -28,7 +32,7 @@ def company() -> Company:
 
 
 def start(person: Person, now: datetime | None = None) -> CreatedKey:
-    return start_playground(actor=person.actor, now=now or timezone.now())
+    return create_playground_key(actor=person.actor, now=now or timezone.now())
 
 
 def is_good(company: Company, created: CreatedKey, now: datetime | None = None) -> bool:
@@ -38,12 +42,12 @@ def is_good(company: Company, created: CreatedKey, now: datetime | None = None) 
 
 
 def num_keys(company: Company) -> int:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return ApiKey.objects.count()
 
 
 def actions(company: Company) -> list[str]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action__startswith="key.").order_by("sequence")
         return list(entries.values_list("action", flat=True))
 
@@ -70,7 +74,7 @@ def test_who_may_not_try_gets_none(cast: Cast, role: Role) -> None:
 
 def test_the_platform_is_no_member(company: Company) -> None:
     with pytest.raises(Forbidden):
-        start_playground(actor=company.platform, now=timezone.now())
+        create_playground_key(actor=company.platform, now=timezone.now())
 
 
 def test_a_second_start_ends_the_first_text_and_adds_no_key(company: Company) -> None:
@@ -96,7 +100,7 @@ def test_each_member_has_his_own(company: Company) -> None:
 def test_leaving_ends_it_at_once(company: Company) -> None:
     created = start(company.developer)
 
-    ended = end_playground(
+    ended = revoke_playground_key(
         actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
     )
 
@@ -108,7 +112,7 @@ def test_leaving_ends_it_at_once(company: Company) -> None:
 def test_leaving_twice_changes_nothing(company: Company) -> None:
     created = start(company.developer)
     for _ in range(2):
-        ended = end_playground(
+        ended = revoke_playground_key(
             actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
         )
 
@@ -122,7 +126,7 @@ def test_leaving_an_older_page_leaves_the_newer_ones_text(company: Company, star
         older = start(company.developer)
     newer = start(company.developer)
 
-    ended = end_playground(
+    ended = revoke_playground_key(
         actor=company.developer.actor, issued_at=older.key.issued_at, now=timezone.now()
     )
 
@@ -132,7 +136,9 @@ def test_leaving_an_older_page_leaves_the_newer_ones_text(company: Company, star
 
 def test_after_leaving_one_can_start_again(company: Company) -> None:
     first = start(company.developer)
-    end_playground(actor=company.developer.actor, issued_at=first.key.issued_at, now=timezone.now())
+    revoke_playground_key(
+        actor=company.developer.actor, issued_at=first.key.issued_at, now=timezone.now()
+    )
 
     second = start(company.developer)
 
@@ -143,7 +149,7 @@ def test_after_leaving_one_can_start_again(company: Company) -> None:
 def test_a_colleague_cannot_end_it(company: Company) -> None:
     created = start(company.developer)
 
-    ended = end_playground(
+    ended = revoke_playground_key(
         actor=company.administrator.actor, issued_at=created.key.issued_at, now=timezone.now()
     )
 
@@ -195,7 +201,7 @@ def test_it_ends_with_its_owners_membership(company: Company) -> None:
 
 def test_it_is_not_rotated_into_a_lasting_one(company: Company) -> None:
     created = start(company.developer)
-    longer = Rotation(overlap=timedelta(0), expires_at=timezone.now() + timedelta(days=30))
+    longer = KeyRotation(overlap=timedelta(0), expires_at=timezone.now() + timedelta(days=30))
 
     with pytest.raises(Conflict):
         rotate_key(

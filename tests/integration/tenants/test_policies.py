@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from caret.contracts.policy import Mode
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.models import AuditEntry, PolicyVersion
@@ -71,7 +71,7 @@ def test_the_neighbours_policy_stays_as_it_was(company: Company, cast: Cast) -> 
 def test_a_change_leaves_what_was_and_what_is_in_the_trail(company: Company) -> None:
     set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
     assert entry.before == {"policy": as_json(write_policy(DEFAULT_POLICY))}
     assert entry.after == {"policy": as_json(only())}
@@ -88,14 +88,14 @@ def test_who_may_not_change_policies_changes_none(cast: Cast, role: Role) -> Non
 
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1_001])
 def test_a_change_without_a_reason_is_refused(company: Company, reason: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         set_policy(actor=company.platform, document=only(), reason=reason, now=timezone.now())
 
     assert caught.value.field == "reason"
 
 
 def test_a_malformed_policy_leaves_nothing_behind(company: Company) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         set_policy(actor=company.platform, document={"x": 1}, reason="x", now=timezone.now())
 
     assert get_policy(actor=company.administrator.actor).version == 1
@@ -122,6 +122,6 @@ def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
     for thread in threads:
         thread.join()
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         versions = sorted(PolicyVersion.objects.values_list("version", flat=True))
     assert versions == [1, 2, 3, 4, 5]

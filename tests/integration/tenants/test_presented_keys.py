@@ -10,13 +10,13 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenant_scope import looking_up, tenant
+from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scope
 from tenants.base.errors import Forbidden, Unauthenticated
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.operations import create_key, revoke_key
-from tenants.identity.api_keys.scopes import Scope
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion
 from tenants.security.authorization.actor import Actor, ActorKind
@@ -41,7 +41,7 @@ def refusal(text: str, **fields: Any) -> str:
 
 
 def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
 
     actor = present(made.text)
 
@@ -55,7 +55,7 @@ def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
 
 
 def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) -> None:
-    actor = present(make_service_key(company, Scope.USAGE_READ).text)
+    actor = present(make_service_key(company, KeyScope.USAGE_READ).text)
 
     with pytest.raises(Forbidden, match=r"scopes .*keys\.create"):
         actor.require(Permission.CREATE_KEYS)
@@ -64,22 +64,22 @@ def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) 
 
 
 def test_that_it_was_used_is_noted(company: Company) -> None:
-    made, now = make_service_key(company, Scope.USAGE_READ), timezone.now()
+    made, now = make_service_key(company, KeyScope.USAGE_READ), timezone.now()
 
     present(made.text, now=now)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert ApiKey.objects.get(lookup_id=made.key.lookup_id).last_used_at == now
 
 
 def test_what_a_key_changes_names_it_in_the_trail(company: Company) -> None:
-    maker = make_service_key(company, Scope.KEYS_WRITE)
+    maker = make_service_key(company, KeyScope.KEYS_WRITE)
     actor = present(maker.text)
-    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.KEYS_READ}))
+    wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
     made = create_key(actor=actor, new=wish, now=timezone.now())
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(target=f"key:{made.key.lookup_id}")
     assert (entry.actor_kind, entry.actor_id, entry.actor_key) == (
         "key",
@@ -89,8 +89,10 @@ def test_what_a_key_changes_names_it_in_the_trail(company: Company) -> None:
 
 
 def test_a_key_for_making_keys_makes_no_stronger_one(company: Company) -> None:
-    actor = present(make_service_key(company, Scope.KEYS_WRITE).text)
-    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.POLICIES_WRITE}))
+    actor = present(make_service_key(company, KeyScope.KEYS_WRITE).text)
+    wish = KeyRequest(
+        KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.POLICIES_WRITE})
+    )
 
     with pytest.raises(Forbidden):
         create_key(actor=actor, new=wish, now=timezone.now())
@@ -106,7 +108,7 @@ def test_a_key_that_nobody_has_is_invalid(company: Company) -> None:
 
 
 def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
 
     forged = generate_key(KeyKind.SERVICE, lookup_id=made.key.lookup_id)
 
@@ -118,7 +120,7 @@ def test_a_developers_key_is_no_key_of_the_api(company: Company) -> None:
 
 
 def test_a_revoked_key_says_so_to_who_holds_it(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
     revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
 
     assert refusal(made.text) == "revoked_key"
@@ -126,7 +128,7 @@ def test_a_revoked_key_says_so_to_who_holds_it(company: Company) -> None:
 
 def test_an_expired_key_says_so_to_who_holds_it(company: Company) -> None:
     expires_at = timezone.now() + timedelta(hours=1)
-    made = make_service_key(company, Scope.USAGE_READ, expires_at=expires_at)
+    made = make_service_key(company, KeyScope.USAGE_READ, expires_at=expires_at)
 
     assert present(made.text).key == made.key.lookup_id
     assert refusal(made.text, now=expires_at) == "expired_key"
@@ -134,7 +136,7 @@ def test_an_expired_key_says_so_to_who_holds_it(company: Company) -> None:
 
 @pytest.mark.parametrize("address", ["198.51.100.7", None, "", "x"])
 def test_from_elsewhere_nobody_learns_that_it_is_one(company: Company, address: str | None) -> None:
-    made = make_service_key(company, Scope.USAGE_READ, networks=("192.0.2.0/24",))
+    made = make_service_key(company, KeyScope.USAGE_READ, networks=("192.0.2.0/24",))
     assert present(made.text, address="::ffff:192.0.2.9").key == made.key.lookup_id
 
     revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
@@ -143,7 +145,7 @@ def test_from_elsewhere_nobody_learns_that_it_is_one(company: Company, address: 
 
 
 def test_of_a_suspended_tenant_no_key_is_good(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
     set_status(
         actor=company.platform,
         status=TenantStatus.SUSPENDED,
@@ -155,9 +157,9 @@ def test_of_a_suspended_tenant_no_key_is_good(company: Company) -> None:
 
 
 def test_of_two_tenants_with_one_lookup_id_the_text_decides(company: Company, cast: Cast) -> None:
-    ours = make_service_key(company, Scope.USAGE_READ)
-    theirs = make_service_key(cast.globex, Scope.USAGE_READ)
-    with tenant(cast.globex.tenant_id):
+    ours = make_service_key(company, KeyScope.USAGE_READ)
+    theirs = make_service_key(cast.globex, KeyScope.USAGE_READ)
+    with tenant_scope(cast.globex.tenant_id):
         ApiKey.objects.filter(lookup_id=theirs.key.lookup_id).update(lookup_id=ours.key.lookup_id)
 
     assert present(ours.text).tenant_id == company.tenant_id
@@ -165,30 +167,30 @@ def test_of_two_tenants_with_one_lookup_id_the_text_decides(company: Company, ca
 
 
 def test_a_lookup_opens_the_keys_that_were_asked_for_and_nothing_else(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
     make_key(company, company.developer)
 
-    with looking_up(made.key.lookup_id):
+    with key_lookup_scope(made.key.lookup_id):
         assert [key.lookup_id for key in ApiKey.objects.all()] == [made.key.lookup_id]
         assert ApiKey.objects.update(name="Taken") == 0
         assert list(Membership.objects.all()) == []
-    with looking_up(LookupId("00000000")):
+    with key_lookup_scope(LookupId("00000000")):
         assert list(ApiKey.objects.all()) == []
 
 
 def test_a_lookup_does_not_last(company: Company) -> None:
-    made = make_service_key(company, Scope.USAGE_READ)
+    made = make_service_key(company, KeyScope.USAGE_READ)
     other = make_company("globex", GLOBEX)
-    with looking_up(made.key.lookup_id):
+    with key_lookup_scope(made.key.lookup_id):
         pass
 
-    with tenant(other.tenant_id):
+    with tenant_scope(other.tenant_id):
         assert list(ApiKey.objects.all()) == []
         assert PolicyVersion.objects.count() == 1
 
 
 def test_a_grant_that_is_gone_from_the_role_is_gone_from_the_key(company: Company) -> None:
-    actor = present(make_service_key(company, Scope.USAGE_READ).text)
+    actor = present(make_service_key(company, KeyScope.USAGE_READ).text)
     assert actor.grant is not None
 
     stronger = replace(actor, grant=replace(actor.grant, permissions=frozenset(Permission)))

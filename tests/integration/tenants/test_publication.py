@@ -22,12 +22,12 @@ from caret.contracts.snapshot import (
     decode_snapshot,
 )
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.fleet.snapshots.publisher import (
+    mark_snapshot_stale,
     publish,
     republish_stale,
-    tenant_changed,
     write_snapshot,
 )
 from tenants.fleet.snapshots.queries import read_snapshot
@@ -117,8 +117,8 @@ def test_a_publication_wakes_gateways_and_raises_the_counter(acme: Company) -> N
 def test_a_change_that_is_rolled_back_is_not_published(acme: Company) -> None:
     version = published(acme.tenant_id).version
 
-    with tenant(acme.tenant_id):
-        tenant_changed(tenant_id=acme.tenant_id)
+    with tenant_scope(acme.tenant_id):
+        mark_snapshot_stale(tenant_id=acme.tenant_id)
         transaction.set_rollback(True)
 
     republish_stale(now=timezone.now())
@@ -210,8 +210,8 @@ def test_two_changes_at_once_are_two_versions(acme: Company) -> None:
     before = row(acme).snapshot_version
 
     with transaction.atomic():
-        tenant_changed(tenant_id=acme.tenant_id)
-        tenant_changed(tenant_id=acme.tenant_id)
+        mark_snapshot_stale(tenant_id=acme.tenant_id)
+        mark_snapshot_stale(tenant_id=acme.tenant_id)
 
     assert row(acme).snapshot_version == before + 2
     assert published(acme.tenant_id).version == before + 2

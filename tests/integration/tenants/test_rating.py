@@ -9,14 +9,14 @@ from django.db import connection
 from django.utils import timezone
 
 import caret.celery  # noqa: F401  # registers the tasks
-from caret.contracts.pricing import Tokens, cost_micros
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.pricing import TokenCounts, cost_micros
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.billing.plans.operations import NewPrice, add_price
-from tenants.billing.pricing import cost_of_tokens
-from tenants.billing.rating.clock import earlier_of
-from tenants.billing.rating.operations import rate
-from tenants.billing.rating.seats import book_seats
+from tenants.billing.pricing import price_tokens
+from tenants.billing.rating.clock import safe_billing_time
+from tenants.billing.rating.operations import rate_tenant
+from tenants.billing.rating.seats import post_seat_charges
 from tenants.billing.rating.tokens import rate_tokens
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import add_member
@@ -51,14 +51,14 @@ def company() -> Company:
 def lines(company: Company) -> dict[str, int]:
     """Tokens in the ledger."""
     found: dict[str, int] = {}
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         for entry in LedgerEntry.objects.exclude(line=""):
             found[entry.line] = found.get(entry.line, 0) + entry.quantity
     return found
 
 
 def months(company: Company) -> list[tuple[date, date]]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         found = LedgerTransaction.objects.filter(source_kind="usage").order_by("day", "created_at")
         return [(row.day, row.month) for row in found]
 
@@ -70,9 +70,9 @@ def test_a_completion_is_rated_by_its_kinds_of_tokens(company: Company) -> None:
 
     assert lines(company) == {"fast.prompt": 20, "fast.cached_prompt": 1_880, "fast.generated": 12}
     expected = (
-        cost_of_tokens(20, FAST.prompt)
-        + cost_of_tokens(1_880, FAST.cached_prompt)
-        + cost_of_tokens(12, FAST.generated)
+        price_tokens(20, FAST.prompt)
+        + price_tokens(1_880, FAST.cached_prompt)
+        + price_tokens(12, FAST.generated)
     )
     assert balances(company.tenant_id) == {"revenue.tokens": -expected, "unbilled": expected}
 
@@ -106,7 +106,7 @@ def test_a_worker_that_dies_while_rating_has_done_nothing(company: Company) -> N
     use(company, company.developer, THIRD, **USED)
 
     def dies() -> None:
-        with tenant(company.tenant_id):
+        with tenant_scope(company.tenant_id):
             rate_tokens(company.tenant_id, now=NOW)
             raise KeyboardInterrupt
 
@@ -166,7 +166,7 @@ def test_a_cache_that_was_not_told_counts_as_hit(company: Company) -> None:
 
 
 def test_a_late_record_is_booked_in_the_open_month_with_its_own_day(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         BillingState.objects.update(invoiced_month=START)
     use(company, company.developer, THIRD, **USED)
 
@@ -209,7 +209,7 @@ def test_each_day_has_the_price_of_that_day() -> None:
 
     rate_tokens(company.tenant_id, now=NOW + timedelta(days=9))
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         booked = LedgerEntry.objects.exclude(line="").order_by("day")
         assert [-entry.amount_micros for entry in booked] == [30, 300]
 
@@ -229,7 +229,7 @@ def test_who_spent_what_is_said_with_it(company: Company) -> None:
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
-    cost = cost_micros(FAST, Tokens(20, 1_880, 12))
+    cost = cost_micros(FAST, TokenCounts(20, 1_880, 12))
     assert {(one.user_id, one.micros) for one in rated.spent} == {
         (company.developer.user_id, cost),
         (None, cost),
@@ -239,10 +239,10 @@ def test_who_spent_what_is_said_with_it(company: Company) -> None:
 def test_seats_are_booked_for_each_day_that_is_over(company: Company) -> None:
     members_since(company, datetime(2026, 10, 2, 8, tzinfo=UTC))
 
-    num_days = book_seats(company.tenant_id, now=datetime(2026, 10, 5, 0, 0, tzinfo=UTC))
+    num_days = post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, 0, 0, tzinfo=UTC))
 
     assert num_days == 4
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         booked = LedgerEntry.objects.filter(line="seats").order_by("day")
         assert [(entry.day.day, entry.quantity) for entry in booked] == [(2, 5), (3, 5), (4, 5)]
 
@@ -250,7 +250,7 @@ def test_seats_are_booked_for_each_day_that_is_over(company: Company) -> None:
 def test_a_month_of_seats_costs_their_price(company: Company) -> None:
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
 
-    book_seats(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
+    post_seat_charges(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
 
     assert balances(company.tenant_id)["unbilled"] == 5 * SEAT_MICROS
 
@@ -264,8 +264,8 @@ def test_who_leaves_and_comes_back_is_billed_for_both_times(company: Company) ->
 
     add_member(actor=company.platform, user_id=ada.user_id, role=Role.DEVELOPER, now=now)
 
-    book_seats(company.tenant_id, now=datetime(2026, 10, 11, tzinfo=UTC))
-    with tenant(company.tenant_id):
+    post_seat_charges(company.tenant_id, now=datetime(2026, 10, 11, tzinfo=UTC))
+    with tenant_scope(company.tenant_id):
         booked = LedgerEntry.objects.filter(line="seats").order_by("day")
         assert [entry.quantity for entry in booked] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
 
@@ -275,34 +275,34 @@ def test_who_was_provisioned_as_inactive_takes_no_seat(company: Company) -> None
     name = f"{secrets.token_hex(4)}.example"
     make_domain(company, name, verified=True)
     provider_of(company).make(f"ada@{name}", active=False)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         (ada,) = Membership.objects.filter(user__email=f"ada@{name}")
         assert ada.ended_at == ada.created_at
         at = datetime(2026, 10, 3, 12, tzinfo=UTC)
         Membership.objects.filter(user_id=ada.user_id).update(created_at=at, ended_at=at)
 
-    book_seats(company.tenant_id, now=datetime(2026, 10, 5, tzinfo=UTC))
+    post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, tzinfo=UTC))
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         booked = LedgerEntry.objects.filter(line="seats").order_by("day")
         assert [entry.quantity for entry in booked] == [5, 5, 5, 5]
 
 
 def test_a_day_of_seats_is_booked_once(company: Company) -> None:
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
-    book_seats(company.tenant_id, now=NOW)
+    post_seat_charges(company.tenant_id, now=NOW)
     before = balances(company.tenant_id)
 
-    assert book_seats(company.tenant_id, now=NOW) == 0
-    assert book_seats(company.tenant_id, now=NOW - timedelta(days=9)) == 0
+    assert post_seat_charges(company.tenant_id, now=NOW) == 0
+    assert post_seat_charges(company.tenant_id, now=NOW - timedelta(days=9)) == 0
     assert balances(company.tenant_id) == before
 
 
 def test_a_clock_that_runs_ahead_of_the_databases_is_not_believed() -> None:
     ahead = timezone.now() + timedelta(days=40)
 
-    assert earlier_of(ahead) < ahead - timedelta(days=39)
-    assert earlier_of(NOW) == NOW
+    assert safe_billing_time(ahead) < ahead - timedelta(days=39)
+    assert safe_billing_time(NOW) == NOW
 
 
 def test_the_task_rates_every_tenant_that_has_a_plan() -> None:
@@ -320,12 +320,12 @@ def test_ingest_numbers_its_batches_for_rating(company: Company) -> None:
     use(company, company.developer, THIRD)
     use(company, company.developer, THIRD)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         batches = set(UsageRecord.objects.values_list("batch", flat=True))
     assert batches == {1, 2}
-    assert rate(company.tenant_id, now=NOW) == 2
+    assert rate_tenant(company.tenant_id, now=NOW) == 2
 
 
 def members_since(company: Company, at: datetime) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=at)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filtered_suppression import NO_TEAM
 from tenants.usage.reports.operations import set_min_group_users
-from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, report
+from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, report
 from tenants.usage.reports.suppression import Suppression
 from tenants.usage.rollups.operations import roll_up
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
@@ -45,12 +45,12 @@ def ask(
     company: Company,
     group_by: GroupBy | None = None,
     *,
-    kind: Kind = Kind.USAGE,
+    kind: ReportKind = ReportKind.USAGE,
     actor: Actor | None = None,
     days: tuple[date, date] = MONTH,
 ) -> Report:
     actor = actor or company.administrator.actor
-    return report(actor=actor, kind=kind, asked=Asked(*days, group_by))
+    return report(actor=actor, kind=kind, asked=ReportQuery(*days, group_by))
 
 
 def shown(found: Report) -> dict[str, int | None]:
@@ -119,8 +119,8 @@ def test_quality_of_a_few_is_not_told_but_their_bill_is(company: Company) -> Non
     worked(company, some_people(4))
     count(company)
 
-    assert ask(company, kind=Kind.USAGE).total.counts is not None
-    assert ask(company, kind=Kind.QUALITY).total.suppression is Suppression.SMALL
+    assert ask(company, kind=ReportKind.USAGE).total.counts is not None
+    assert ask(company, kind=ReportKind.QUALITY).total.suppression is Suppression.SMALL
 
 
 def test_a_tenant_says_how_small_a_group_may_be(company: Company) -> None:
@@ -130,16 +130,16 @@ def test_a_tenant_says_how_small_a_group_may_be(company: Company) -> None:
 
     set_min_group_users(actor=administrator, min_users=2, reason="A small company.", now=NOON)
 
-    assert ask(company, kind=Kind.QUALITY).total.users == 2
+    assert ask(company, kind=ReportKind.QUALITY).total.users == 2
     assert ask(company).min_users == 2
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="reports.min_users_changed")
     assert (entry.before, entry.after) == ({"min_users": 5}, {"min_users": 2})
 
 
 @pytest.mark.parametrize("number", [0, -1, 1_001])
 def test_a_minimum_that_is_none_is_refused(company: Company, number: int) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         set_min_group_users(
             actor=company.administrator.actor, min_users=number, reason="x", now=NOON
         )
@@ -150,7 +150,7 @@ def test_a_developer_sees_his_own_and_nothing_is_suppressed(company: Company) ->
     worked(company, [company.developer.user_id], language="go")
     count(company)
 
-    for kind in Kind:
+    for kind in ReportKind:
         found = ask(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
 
         assert shown(found) == {"go": 1}
@@ -164,7 +164,7 @@ def test_billing_sees_usage_and_no_quality(company: Company) -> None:
 
     assert ask(company, actor=bill).total.users == 5
     with pytest.raises(Forbidden):
-        ask(company, kind=Kind.QUALITY, actor=bill)
+        ask(company, kind=ReportKind.QUALITY, actor=bill)
 
 
 def test_the_neighbour_sees_none_of_it(company: Company) -> None:
@@ -183,7 +183,7 @@ def test_outcomes_are_in_the_report(company: Company) -> None:
         add_outcome(company, add_completion(company, user_id=user_id), "accepted")
     count(company)
 
-    found = ask(company, kind=Kind.QUALITY)
+    found = ask(company, kind=ReportKind.QUALITY)
 
     assert found.total.counts is not None
     assert (found.total.counts.shown, found.total.counts.accepted) == (5, 5)
@@ -198,7 +198,7 @@ def test_outcomes_are_in_the_report(company: Company) -> None:
     ],
 )
 def test_a_period_that_is_none_is_refused(company: Company, days: tuple[date, date]) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         ask(company, days=days)
 
     assert caught.value.field == "end"
@@ -241,7 +241,7 @@ def test_a_team_of_all_but_a_few_is_not_shown(company: Company) -> None:
 
 def make_member(company: Company) -> uuid.UUID:
     user = User.objects.create(email=f"{uuid.uuid4()}@x.example", name="", created_at=NOON)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Membership.objects.create(
             tenant_id=company.tenant_id, user=user, role=Role.DEVELOPER, created_at=NOON
         )
@@ -249,7 +249,7 @@ def make_member(company: Company) -> uuid.UUID:
 
 
 def make_team(company: Company, members: list[uuid.UUID]) -> str:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         team = Team.objects.create(
             tenant_id=company.tenant_id, name=str(uuid.uuid4()), created_at=NOON
         )

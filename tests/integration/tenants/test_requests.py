@@ -10,10 +10,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from caret.foundation.clock import to_unix_ms
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.models import AuditEntry
-from tenants.usage.requests.lookup import find_request, find_request_of_anybody
+from tenants.usage.requests.lookup import find_request, find_request_as_operator
 from tests.fixtures.companies import Cast, Company, make_completion
 
 
@@ -68,7 +68,7 @@ def test_an_id_of_nothing_is_not_found(cast: Cast, request_id: uuid.UUID) -> Non
 def test_the_operator_finds_it_without_knowing_whose_it_is(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
-    slug, found = find_request_of_anybody(request_id=uuid.UUID(request_id), now=timezone.now())
+    slug, found = find_request_as_operator(request_id=uuid.UUID(request_id), now=timezone.now())
 
     assert (slug, found.request_id) == (cast.globex.slug, request_id)
 
@@ -77,7 +77,7 @@ def test_under_another_tenant_s_name_the_operator_does_not(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
     with pytest.raises(NotFound):
-        find_request_of_anybody(
+        find_request_as_operator(
             request_id=uuid.UUID(request_id), now=timezone.now(), slug=cast.acme.slug
         )
 
@@ -105,7 +105,7 @@ def test_the_command_refuses_what_it_does_not_find_in_one_sentence(request_id: s
 
 
 def looks_at(company: Company, request_id: str) -> list[AuditEntry]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(
             AuditEntry.objects.filter(target=f"request:{request_id}").select_related("actor")
         )

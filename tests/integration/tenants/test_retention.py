@@ -10,19 +10,19 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from caret.foundation.crypto.signing import BadSignature
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.retention import purge as purging
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.privacy.retention.purge import purge, purge_due
 from tenants.privacy.retention.queries import (
-    ClassReport,
+    DataClassReport,
     find_certificate,
     list_certificates,
     list_holds,
@@ -30,9 +30,9 @@ from tenants.privacy.retention.queries import (
     preview,
     report,
 )
-from tenants.privacy.retention.tables import delete_some
+from tenants.privacy.retention.tables import delete_batch
 from tenants.privacy.retention.verification import verify_certificate
-from tenants.security.audit.queries import Asked, list_entries
+from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 
@@ -50,7 +50,7 @@ def use(company: Company, *ages_days: int, role: Role = Role.DEVELOPER) -> None:
     """Usage records of so many days ago, each like one that the gateway wrote."""
     for age in ages_days:
         request_id = make_completion(company, company.people[role])
-        with tenant(company.tenant_id):
+        with tenant_scope(company.tenant_id):
             row = UsageRecord.objects.get(tenant_id=company.tenant_id, request_id=request_id)
             row.occurred_at = NOW - timedelta(days=age)
             row.request_id = uuid.uuid4()
@@ -61,13 +61,13 @@ def owner(company: Company) -> Actor:
     return company.people[Role.OWNER].actor
 
 
-def class_report(company: Company, now: datetime = NOW) -> ClassReport:
+def class_report(company: Company, now: datetime = NOW) -> DataClassReport:
     found = report(actor=owner(company), now=now)
     return next(each for each in found if each.data_class is USAGE)
 
 
 def num_old(company: Company) -> int:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return UsageRecord.objects.filter(
             tenant_id=company.tenant_id, occurred_at__lt=NOW - timedelta(days=1)
         ).count()
@@ -175,7 +175,7 @@ def test_a_purge_is_in_the_audit_trail(company: Company) -> None:
     use(company, 500)
     run_usage(company)
 
-    asked = Asked(action="retention.purged")
+    asked = AuditFilter(action="retention.purged")
     page = list_entries(
         actor=owner(company), asked=asked, limit=10, cursor=None, now=timezone.now()
     )
@@ -255,12 +255,12 @@ def test_what_should_be_gone_is_overdue(company: Company) -> None:
 
 
 def test_every_class_is_in_the_report(company: Company) -> None:
-    assert [each.data_class for each in report(actor=owner(company), now=NOW)] == list(TERMS)
+    assert [each.data_class for each in report(actor=owner(company), now=NOW)] == list(DATA_CLASSES)
 
 
 @pytest.mark.parametrize("days", [0, 61, 3_654])
 def test_days_out_of_bounds_are_refused(company: Company, days: int) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         set_rule(actor=owner(company), data_class=USAGE, days=days, reason="x", now=NOW)
 
     assert refused.value.field == "days"
@@ -280,12 +280,12 @@ def test_a_rule_that_somebody_changed_meanwhile_is_a_conflict(company: Company) 
 
 
 def test_a_change_says_why(company: Company) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         set_rule(actor=owner(company), data_class=USAGE, days=90, reason=" ", now=NOW)
 
 
 def test_a_hold_ends_after_it_begins(company: Company) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         place_hold(actor=owner(company), new=NewHold("m", "r", since=NOW, until=NOW), now=NOW)
 
 
@@ -298,7 +298,7 @@ def test_a_hold_names_no_moment_that_cannot_be_read_back(
 ) -> None:
     bounds: dict[str, Any] = {field: datetime.fromisoformat(text)}
 
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         place_hold(actor=owner(company), new=NewHold("m", "r", **bounds), now=NOW)
 
     assert refused.value.field == field
@@ -306,7 +306,7 @@ def test_a_hold_names_no_moment_that_cannot_be_read_back(
 
 
 def test_a_hold_is_of_a_member(company: Company) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         place_hold(actor=owner(company), new=NewHold("m", "r", user_id=uuid.uuid4()), now=NOW)
 
 
@@ -344,7 +344,7 @@ def test_all_classes_of_named_tenants_are_purged(company: Company) -> None:
     use(company, 500)
 
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert PurgeRun.objects.filter(tenant_id=company.tenant_id).count() == 4
 
 
@@ -352,7 +352,7 @@ def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500)
-    delete = delete_some
+    delete = delete_batch
 
     def failing(data_class: DataClass, **given: Any) -> int:
         if data_class is DataClass.AUDIT:
@@ -373,7 +373,7 @@ def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
 def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
     use(company, 61, 63)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageRecord.objects.filter(tenant_id=company.tenant_id)._raw_delete("default")
         AuditEntry.objects.filter(tenant_id=company.tenant_id)._raw_delete("default")
         ages = {
@@ -394,5 +394,5 @@ def test_a_longer_rule_holds_for_a_purge_that_is_under_way(company: Company) -> 
 
 
 def test_what_is_append_only_is_never_changed(company: Company) -> None:
-    with pytest.raises(ProgrammingError), tenant(company.tenant_id):
+    with pytest.raises(ProgrammingError), tenant_scope(company.tenant_id):
         AuditEntry.objects.filter(tenant_id=company.tenant_id).update(reason="another")

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.operations import NewHold, place_hold, set_rule
-from tenants.privacy.retention.tables import TABLES, Hold
+from tenants.privacy.retention.tables import RETENTION_TABLES, HoldPeriod
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Company, make_company
 
@@ -27,10 +27,10 @@ def owner(company: Company) -> Actor:
     return company.people[Role.OWNER].actor
 
 
-def audit_due(company: Company, *holds: Hold) -> list[int]:
+def audit_due(company: Company, *holds: HoldPeriod) -> list[int]:
     """The sequence numbers of the entries that would go in ten years."""
-    (table,) = TABLES[DataClass.AUDIT]
-    with tenant(company.tenant_id):
+    (table,) = RETENTION_TABLES[DataClass.AUDIT]
+    with tenant_scope(company.tenant_id):
         due = table.due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)
         return sorted(due.values_list("sequence", flat=True))
 
@@ -40,7 +40,7 @@ def test_of_a_chain_only_the_beginning_goes(company: Company) -> None:
     before = audit_due(company)
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
 
-    held = audit_due(company, Hold(uuid.UUID(owner(company).user_id), None, None))
+    held = audit_due(company, HoldPeriod(uuid.UUID(owner(company).user_id), None, None))
 
     assert before == list(range(1, len(before) + 1))
     assert held == before[:-1]

@@ -4,20 +4,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, RetentionRule
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.operations import set_rule, undo_rule
 from tenants.privacy.retention.queries import find_rule
-from tenants.privacy.retention.rules_in_force import Rule
+from tenants.privacy.retention.rules_in_force import EffectiveRule
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Company, make_company
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USAGE = DataClass.USAGE
-DEFAULT_DAYS = TERMS[USAGE].default_days
+DEFAULT_DAYS = DATA_CLASSES[USAGE].default_days
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def owner(company: Company) -> Actor:
     return company.people[Role.OWNER].actor
 
 
-def say(company: Company, days: int) -> Rule:
+def say(company: Company, days: int) -> EffectiveRule:
     return set_rule(actor=owner(company), data_class=USAGE, days=days, reason="annex", now=NOW)
 
 
-def undo(company: Company, version: int) -> Rule:
+def undo(company: Company, version: int) -> EffectiveRule:
     return undo_rule(
         actor=owner(company), data_class=USAGE, version=version, reason="undone", now=NOW
     )
@@ -55,7 +55,7 @@ def test_that_is_in_the_audit_trail(company: Company) -> None:
 
     undo(company, 1)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.filter(action="retention.changed").order_by("-sequence")[0]
     assert (entry.before, entry.after) == ({"days": 90}, {"days": "default"})
 
@@ -81,18 +81,18 @@ def test_undoing_can_be_undone(company: Company) -> None:
 
 
 def test_days_that_are_out_of_bounds_by_now_are_not_in_force_again(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         RetentionRule.objects.create(
             tenant_id=company.tenant_id,
             data_class=USAGE,
             version=1,
-            days=TERMS[USAGE].min_days - 1,
+            days=DATA_CLASSES[USAGE].min_days - 1,
             reason="of an earlier release",
             created_at=NOW,
         )
     say(company, 90)
 
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         undo(company, 2)
 
 

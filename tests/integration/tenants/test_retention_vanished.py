@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.test_retention import NOW, run_usage, use
@@ -26,7 +26,7 @@ def vanished(company: Company, now: datetime) -> list[int]:
 def test_what_vanished_is_not_hidden_by_what_came_in(company: Company) -> None:
     use(company, 100, 200, 300)
     run_usage(company)
-    with tenant(company.tenant_id):  # by something that is no purge
+    with tenant_scope(company.tenant_id):  # by something that is no purge
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
     use(company, -1, -1, -1)
 

@@ -12,7 +12,11 @@ from django.conf import settings
 from django.db import connection
 from django.db.utils import ConnectionHandler
 
-from caret.foundation.postgres.roles import check_bound_role, find_powers, require_bound_role
+from caret.foundation.postgres.roles import (
+    check_bound_role,
+    find_rls_bypasses,
+    require_rls_bound_role,
+)
 from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from tests.stack.services import Services
 
@@ -20,9 +24,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_application_role_has_no_powers() -> None:
-    require_bound_role()
+    require_rls_bound_role()
 
-    assert find_powers(connection) == []
+    assert find_rls_bypasses(connection) == []
     assert check_bound_role(databases=["default"]) == []
 
 
@@ -73,7 +77,7 @@ def test_each_power_of_a_role_is_found(services: Services, power: str) -> None:
             {"default": settings.DATABASES["default"] | {"USER": role, "PASSWORD": "x"}}
         )["default"]
         try:
-            powers = find_powers(strong)
+            powers = find_rls_bypasses(strong)
         finally:
             strong.close()
             superuser.execute(f"DROP ROLE {role}".encode())

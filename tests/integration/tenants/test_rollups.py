@@ -19,19 +19,19 @@ from django.utils import timezone
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, OutcomeEvent
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
-from tenants.models import Outcome, RollupMark, Typed, UsageDay, UsageHour
+from tenants.models import DirtyHour, Outcome, TypingReport, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
-from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.purge import purge
 from tenants.tasks import roll_up_usage
-from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
-from tenants.usage.reports.counters import NAMES, Counts
+from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
 from tenants.usage.rollups import operations as rolling
-from tenants.usage.rollups.dirty_hours import hours_of
-from tenants.usage.rollups.operations import complete_until, mark_again, roll_up, roll_up_all
+from tenants.usage.rollups.dirty_hours import dirty_hours_for
+from tenants.usage.rollups.operations import complete_until, mark_period_dirty, roll_up, roll_up_all
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
 from tests.integration.tenants.test_ingest import completion, outcome, send
@@ -45,13 +45,13 @@ def company() -> Company:
 
 
 def counted(company: Company, table: Any = UsageDay) -> list[dict[str, Any]]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(table.objects.order_by("starts_at", "user_id", "language").values())
 
 
-def only(company: Company, table: Any = UsageDay) -> Counts:
+def only(company: Company, table: Any = UsageDay) -> UsageCounters:
     (row,) = counted(company, table)
-    return Counts(**{name: row[name] for name in NAMES})
+    return UsageCounters(**{name: row[name] for name in COUNTER_NAMES})
 
 
 def run(company: Company) -> int:
@@ -135,7 +135,7 @@ def test_what_was_typed_joins_its_group_or_makes_one(company: Company) -> None:
     for language in ("python", "go"):
         insert(
             company,
-            Typed(
+            TypingReport(
                 tenant_id=company.tenant_id,
                 occurred_at=NOON,
                 typed_id=uuid.uuid4(),
@@ -169,7 +169,7 @@ def test_counting_again_changes_nothing(company: Company) -> None:
     run(company)
     before = counted(company), counted(company, UsageHour)
 
-    mark_again(tenant_id=company.tenant_id, start=NOON, end=NOON + timedelta(hours=1))
+    mark_period_dirty(tenant_id=company.tenant_id, start=NOON, end=NOON + timedelta(hours=1))
 
     assert run(company) == 1
     assert (counted(company), counted(company, UsageHour)) == before
@@ -202,12 +202,12 @@ def test_an_outcome_that_came_before_its_completion_is_counted_with_it(company: 
 def test_hours_whose_records_are_gone_keep_their_counts(company: Company) -> None:
     add_completion(company)
     run(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageHour.objects.update(starts_at=NOON.replace(minute=0) - timedelta(days=30))
         UsageDay.objects.all().delete()
 
     gone = NOON - timedelta(days=30)
-    mark_again(tenant_id=company.tenant_id, start=gone, end=gone + timedelta(hours=1))
+    mark_period_dirty(tenant_id=company.tenant_id, start=gone, end=gone + timedelta(hours=1))
     run(company)
 
     assert [row["requests"] for row in counted(company, UsageHour)] == [1]
@@ -218,7 +218,7 @@ def test_an_hour_of_which_a_part_was_purged_keeps_its_counts(company: Company) -
     add_completion(company, at=hour + timedelta(minutes=10))
     late = add_completion(company, at=hour + timedelta(minutes=50))
     run(company)
-    half = hour + timedelta(minutes=30, days=TERMS[DataClass.USAGE].default_days)
+    half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
     purged = purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
     add_outcome(company, late, "accepted")  # which marks the hour
@@ -232,7 +232,7 @@ def test_an_hour_of_which_a_part_was_purged_keeps_its_counts(company: Company) -
 def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None:
     hour = NOON.replace(minute=0) - timedelta(days=450)
     add_completion(company, at=hour)
-    half = hour + timedelta(minutes=30, days=TERMS[DataClass.USAGE].default_days)
+    half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
     purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
     add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
@@ -257,7 +257,7 @@ def test_it_is_complete_up_to_what_had_arrived(company: Company) -> None:
 
     run(company)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
@@ -266,13 +266,13 @@ def test_it_never_becomes_less_complete(company: Company) -> None:
 
     roll_up(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
 def test_what_waits_in_the_stream_is_not_said_to_be_complete(company: Company) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    drain(stream)
+    ingest_all(stream)
     now = timezone.now() + timedelta(hours=1)
     assert stream.arrived_until(now=now) == now
     entry_id = connect().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
@@ -280,7 +280,7 @@ def test_what_waits_in_the_stream_is_not_said_to_be_complete(company: Company) -
     waiting = stream.arrived_until(now=now)
 
     assert waiting == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
-    drain(stream)
+    ingest_all(stream)
 
 
 def test_what_was_ingested_is_rolled_up_by_the_task(company: Company) -> None:
@@ -288,7 +288,7 @@ def test_what_was_ingested_is_rolled_up_by_the_task(company: Company) -> None:
     record = completion(company, request_id=str(uuid7()))
     told = outcome(company)
     send(record, type(told)(**{**_fields(told), "request_id": record.request_id}), record)
-    drain(stream)
+    ingest_all(stream)
 
     roll_up_usage()
 
@@ -317,8 +317,8 @@ def test_who_is_killed_while_he_counts_has_done_nothing_by_halves(company: Compa
     assert sum(row["requests"] for row in hours) == sum(row["requests"] for row in days)
     run(company)
     assert sum(row["requests"] for row in counted(company)) == 12
-    with tenant(company.tenant_id):
-        assert not RollupMark.objects.exists()
+    with tenant_scope(company.tenant_id):
+        assert not DirtyHour.objects.exists()
 
 
 def _count_and_be_killed(company: Company) -> None:
@@ -341,7 +341,7 @@ def _count_and_be_killed(company: Company) -> None:
 def test_a_record_that_comes_in_while_its_hour_is_counted_is_counted_next(company: Company) -> None:
     add_completion(company)
     counting = Thread(target=_count_elsewhere, args=[company])
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         add_completion(company)
         counting.start()
         counting.join()
@@ -368,13 +368,13 @@ def test_every_tenants_are_counted(company: Company) -> None:
 def test_what_is_no_request_of_ours_marks_nothing() -> None:
     stranger = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
 
-    assert hours_of([stranger]) == set()
+    assert dirty_hours_for([stranger]) == set()
 
 
 def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
     add_completion(company)
     run(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageHour.objects.update(requests=77)
     output = StringIO()
 

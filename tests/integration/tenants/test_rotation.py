@@ -6,32 +6,32 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.contracts.api_key import KeyKind, PresentedKey, parse_key
+from caret.contracts.api_key import KeyKind, ParsedKey, parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.idle_revocation import revoke_idle_keys
 from tenants.identity.api_keys.operations import (
     MAX_OVERLAP,
-    Rotation,
+    KeyRotation,
     create_key,
     revoke_key,
     rotate_key,
 )
 from tenants.identity.api_keys.queries import KeyState, find_key, holds, list_idle_keys
-from tenants.identity.api_keys.scopes import Scope
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey, AuditEntry
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
 DAY = timedelta(days=1)
-OVERLAP = Rotation(overlap=DAY)
+OVERLAP = KeyRotation(overlap=DAY)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def key_of(text: str) -> PresentedKey:
+def key_of(text: str) -> ParsedKey:
     key = parse_key(text)
     assert key is not None
     return key
@@ -61,7 +61,7 @@ def put(company: Company, **fields: Any) -> None:
 
 
 def backdate(company: Company, lookup_id: LookupId, **fields: datetime | None) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=lookup_id).update(**fields)
 
 
@@ -114,7 +114,7 @@ def test_without_overlap_the_old_text_ends_at_once(company: Company) -> None:
     rotate_key(
         actor=company.platform,
         lookup_id=old.key.lookup_id,
-        rotation=Rotation(overlap=timedelta(0)),
+        rotation=KeyRotation(overlap=timedelta(0)),
         now=now,
     )
 
@@ -139,11 +139,11 @@ def test_a_rotation_is_in_the_trail_without_texts(company: Company) -> None:
     new = rotate_key(
         actor=company.administrator.actor,
         lookup_id=old.key.lookup_id,
-        rotation=Rotation(overlap=DAY, reason="yearly"),
+        rotation=KeyRotation(overlap=DAY, reason="yearly"),
         now=now,
     )
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.rotated")
     assert (entry.target, entry.reason) == (f"key:{old.key.lookup_id}", "yearly")
     assert entry.after is not None
@@ -155,11 +155,11 @@ def test_a_rotation_is_in_the_trail_without_texts(company: Company) -> None:
 def test_an_overlap_beyond_the_bounds_is_refused(company: Company, overlap: timedelta) -> None:
     old = make_key(company, company.developer)
 
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         rotate_key(
             actor=company.platform,
             lookup_id=old.key.lookup_id,
-            rotation=Rotation(overlap=overlap),
+            rotation=KeyRotation(overlap=overlap),
             now=timezone.now(),
         )
 
@@ -203,7 +203,7 @@ def test_who_may_not_make_keys_rotates_none(cast: Cast, role: Role) -> None:
 
 
 def test_a_key_cannot_rotate_itself(company: Company) -> None:
-    made, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
+    made, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
     actor = authenticate_key(text=made.text, address=None, now=now)
 
     with pytest.raises(Forbidden, match="itself"):
@@ -211,11 +211,11 @@ def test_a_key_cannot_rotate_itself(company: Company) -> None:
 
 
 def test_an_old_text_makes_and_rotates_no_keys(company: Company) -> None:
-    old, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
-    weak = make_service_key(company, Scope.KEYS_READ).key
+    old, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
+    weak = make_service_key(company, KeyScope.KEYS_READ).key
     rotate_key(actor=company.platform, lookup_id=old.key.lookup_id, rotation=OVERLAP, now=now)
     actor = authenticate_key(text=old.text, address=None, now=now)
-    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.KEYS_READ}))
+    wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
     with pytest.raises(Forbidden, match="old text"):
         create_key(actor=actor, new=wish, now=now)
@@ -224,17 +224,17 @@ def test_an_old_text_makes_and_rotates_no_keys(company: Company) -> None:
 
 
 def test_the_new_text_makes_keys_during_the_overlap(company: Company) -> None:
-    old, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
+    old, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
     new = rotate_key(actor=company.platform, lookup_id=old.key.lookup_id, rotation=OVERLAP, now=now)
     actor = authenticate_key(text=new.text, address=None, now=now)
-    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.KEYS_READ}))
+    wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
     assert create_key(actor=actor, new=wish, now=now).key.name == "CI"
 
 
 def test_a_key_cannot_get_the_text_of_one_that_may_do_more(company: Company) -> None:
-    made, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
-    strong = make_service_key(company, Scope.POLICIES_WRITE)
+    made, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
+    strong = make_service_key(company, KeyScope.POLICIES_WRITE)
     actor = authenticate_key(text=made.text, address=None, now=now)
 
     with pytest.raises(Forbidden):
@@ -245,13 +245,13 @@ def test_the_policy_bounds_how_long_new_texts_are_good(company: Company) -> None
     old, now = make_key(company, company.developer), timezone.now()
     put(company, max_key_lifetime_days=30)
     wish: Any = {"actor": company.platform, "lookup_id": old.key.lookup_id, "now": now}
-    new = NewKey(kind=old.key.kind, owner_id=old.key.owner_id, name="x", expires_at=None)
+    new = KeyRequest(kind=old.key.kind, owner_id=old.key.owner_id, name="x", expires_at=None)
 
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         create_key(actor=company.platform, new=new, now=now)
-    with pytest.raises(Invalid):
-        rotate_key(rotation=Rotation(overlap=DAY, expires_at=now + 31 * DAY), **wish)
-    made = rotate_key(rotation=Rotation(overlap=DAY, expires_at=now + 30 * DAY), **wish)
+    with pytest.raises(InvalidValue):
+        rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 31 * DAY), **wish)
+    made = rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 30 * DAY), **wish)
 
     assert made.key.expires_at == now + 30 * DAY
 

@@ -8,13 +8,13 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import Membership, Team, TeamMembership, User
 from tenants.usage.reports.experiments import read_experiments
-from tenants.usage.reports.filters import Only
+from tenants.usage.reports.filters import ReportFilter
 from tenants.usage.reports.overview import Overview, overview
-from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, report
+from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, report
 from tenants.usage.rollups.operations import roll_up
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
@@ -43,7 +43,7 @@ def count(company: Company) -> None:
 
 def make_member(company: Company) -> uuid.UUID:
     user = User.objects.create(email=f"{uuid.uuid4()}@x.example", name="", created_at=NOON)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         Membership.objects.create(
             tenant_id=company.tenant_id, user=user, role=Role.DEVELOPER, created_at=NOON
         )
@@ -51,7 +51,7 @@ def make_member(company: Company) -> uuid.UUID:
 
 
 def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         team = Team.objects.create(
             tenant_id=company.tenant_id, name=str(uuid.uuid4()), created_at=NOON
         )
@@ -63,8 +63,8 @@ def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
 
 
 def ask(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
-    asked = Asked(*DAY, group_by, Only(**only))
-    return report(actor=company.administrator.actor, kind=Kind.QUALITY, asked=asked)
+    asked = ReportQuery(*DAY, group_by, ReportFilter(**only))
+    return report(actor=company.administrator.actor, kind=ReportKind.QUALITY, asked=asked)
 
 
 def is_told(company: Company, **only: Any) -> bool:
@@ -76,7 +76,7 @@ def told(found: Report) -> set[str]:
 
 
 def look(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
-    asked = Asked(*days, only=Only(**only))
+    asked = ReportQuery(*days, only=ReportFilter(**only))
     return overview(actor=company.administrator.actor, asked=asked, now=NOON)
 
 
@@ -141,8 +141,8 @@ def test_days_of_a_part_are_not_told_that_days_of_all_would_tell_of(company: Com
     worked(company, people[:1], language="go", at=one_day)
     count(company)
 
-    asked = Asked(date(2026, 11, 18), DAY[1], GroupBy.DAY, Only(language="python"))
-    found = report(actor=company.administrator.actor, kind=Kind.USAGE, asked=asked)
+    asked = ReportQuery(date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python"))
+    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, asked=asked)
 
     assert found.total.counts is not None
     assert "2026-11-18" not in told(found)
@@ -237,7 +237,9 @@ def test_those_in_no_experiment_are_not_told_by_its_variants(company: Company) -
     worked(company, some_people(1))
     count(company)
 
-    (found,) = read_experiments(actor=company.administrator.actor, asked=Asked(*DAY)).experiments
+    (found,) = read_experiments(
+        actor=company.administrator.actor, asked=ReportQuery(*DAY)
+    ).experiments
 
     shown = {each.name for each in found.variants if each.row.counts is not None}
     assert shown == {"wide"}
@@ -252,7 +254,8 @@ def test_a_part_of_an_experiment_is_judged_as_others_are(company: Company) -> No
     count(company)
 
     (found,) = read_experiments(
-        actor=company.administrator.actor, asked=Asked(*DAY, only=Only(language="python"))
+        actor=company.administrator.actor,
+        asked=ReportQuery(*DAY, only=ReportFilter(language="python")),
     ).experiments
 
     assert all(each.row.counts is None for each in found.variants)
@@ -268,7 +271,8 @@ def test_first_tokens_of_an_experiment_are_of_the_part_that_is_asked_about(
     count(company)
 
     (found,) = read_experiments(
-        actor=company.administrator.actor, asked=Asked(*DAY, only=Only(language="python"))
+        actor=company.administrator.actor,
+        asked=ReportQuery(*DAY, only=ReportFilter(language="python")),
     ).experiments
 
     measured = [each.measured.first_token_ms for each in found.variants]
@@ -280,7 +284,7 @@ def test_ones_own_parts_are_ones_own(company: Company) -> None:
     worked(company, some_people(3), language="go")
     count(company)
 
-    asked = Asked(*DAY, GroupBy.EDITOR, Only(language="python"))
-    found = report(actor=company.developer.actor, kind=Kind.QUALITY, asked=asked)
+    asked = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
+    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, asked=asked)
 
     assert told(found) == {"zed"}

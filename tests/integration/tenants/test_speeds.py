@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import SpeedDay, SpeedHour, UsageRecord
-from tenants.usage.reports.latency import Speed, Speeds, add_speeds, read_speeds
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import LatencyDay, LatencyHour, UsageRecord
+from tenants.usage.reports.latency import LatencyReport, LatencyRow, add_speeds, read_speeds
 from tenants.usage.rollups.latency_histogram import RELATIVE_ERROR
 from tenants.usage.rollups.operations import roll_up
 from tests.fixtures.companies import GLOBEX, Company, make_company
@@ -26,18 +26,18 @@ def run(company: Company) -> None:
     roll_up(tenant_id=company.tenant_id, arrived_until=NEXT_DAY)
 
 
-def added(company: Company, *, by_hour: bool = False) -> Speeds:
-    with tenant(company.tenant_id):
+def added(company: Company, *, by_hour: bool = False) -> LatencyReport:
+    with tenant_scope(company.tenant_id):
         return add_speeds(company.tenant_id, begins_at=DAY, ends_at=NEXT_DAY, by_hour=by_hour)
 
 
-def measured(company: Company) -> Speeds:
-    with tenant(company.tenant_id):
+def measured(company: Company) -> LatencyReport:
+    with tenant_scope(company.tenant_id):
         records = UsageRecord.objects.filter(tenant_id=company.tenant_id)
         return read_speeds(records, begins_at=DAY, ends_at=NEXT_DAY)
 
 
-def nearly(speed: Speed) -> tuple[object, ...]:
+def nearly(speed: LatencyRow) -> tuple[object, ...]:
     def about(value: float | None) -> object:
         # Sizes are in steps of two percent, and exact percentiles between two times.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
@@ -45,7 +45,7 @@ def nearly(speed: Speed) -> tuple[object, ...]:
     return (speed.completed, about(speed.p50_ms), about(speed.p99_ms), speed.at_replica, speed.sent)
 
 
-def told(speed: Speed) -> tuple[object, ...]:
+def told(speed: LatencyRow) -> tuple[object, ...]:
     return (speed.completed, speed.p50_ms, speed.p99_ms, speed.at_replica, speed.sent)
 
 
@@ -100,6 +100,6 @@ def test_a_neighbours_are_not_in_it(company: Company) -> None:
     run(other)
 
     assert added(company).now == {}
-    with tenant(company.tenant_id):
-        assert not SpeedDay.objects.exists()
-        assert not SpeedHour.objects.exists()
+    with tenant_scope(company.tenant_id):
+        assert not LatencyDay.objects.exists()
+        assert not LatencyHour.objects.exists()

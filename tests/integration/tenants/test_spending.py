@@ -7,18 +7,18 @@ import pytest
 from django.db.models import Sum
 
 from caret.contracts.pricing import BudgetScope
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Role
-from tenants.billing.budgets.operations import Holder
-from tenants.billing.budgets.status_queries import nearest_budgets
+from tenants.billing.budgets.operations import BudgetTarget
+from tenants.billing.budgets.status_queries import list_nearest_limit
 from tenants.billing.invoices.operations import issue_due
 from tenants.billing.invoices.queries import find_profile
-from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.credits import credit_balance, grant_credit
 from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
-from tenants.billing.rating.operations import rate
-from tenants.billing.spending.queries import read_account
+from tenants.billing.rating.operations import rate_tenant
+from tenants.billing.spending.queries import read_spending_overview
 from tenants.models import LedgerEntry
 from tests.fakes.billing import (
     NOW,
@@ -45,16 +45,16 @@ def used(company: Company, *, times: int = 3) -> None:
             at = datetime(2026, 10, day, number, tzinfo=UTC)
             use(company, company.developer, at, generated_tokens=7 + number, tier="quality")
             use(company, company.developer, at, generated_tokens=11)
-            rate(company.tenant_id, now=NOW)
+            rate_tenant(company.tenant_id, now=NOW)
 
 
 def test_days_and_lines_cost_what_the_ledger_has(company: Company) -> None:
     used(company)
 
-    account = read_account(actor=company.administrator.actor, first=START, now=NOW)
+    account = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
 
     assert account is not None
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         of_ledger = LedgerEntry.objects.exclude(line="").values_list("day", "line")
         sums = of_ledger.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
         known = {(day, line): (amount, num) for day, line, amount, num in sums}
@@ -63,7 +63,7 @@ def test_days_and_lines_cost_what_the_ledger_has(company: Company) -> None:
 
 
 def test_the_plan_in_force_is_told(company: Company) -> None:
-    account = read_account(actor=company.people[Role.BILLING].actor, first=None, now=NOW)
+    account = read_spending_overview(actor=company.people[Role.BILLING].actor, first=None, now=NOW)
 
     assert account is not None
     assert account.plan is not None
@@ -74,7 +74,9 @@ def test_the_plan_in_force_is_told(company: Company) -> None:
 
 def test_without_a_plan_there_is_nothing(cast: Cast) -> None:
     assert (
-        read_account(actor=make_company("none", ACME).administrator.actor, first=None, now=NOW)
+        read_spending_overview(
+            actor=make_company("none", ACME).administrator.actor, first=None, now=NOW
+        )
         is None
     )
 
@@ -84,14 +86,14 @@ def test_a_neighbour_and_a_developer_see_none_of_it(company: Company) -> None:
     neighbour = make_company("neighbour", ACME)
     make_customer(neighbour)
 
-    account = read_account(actor=neighbour.administrator.actor, first=START, now=NOW)
+    account = read_spending_overview(actor=neighbour.administrator.actor, first=START, now=NOW)
 
     assert account is not None
     assert [each for each in account.days if each.line != "seats"] == []
     developer = company.developer.actor
     for look in (
-        lambda: read_account(actor=developer, first=None, now=NOW),
-        lambda: nearest_budgets(actor=developer, limit=5, price=None, now=NOW),
+        lambda: read_spending_overview(actor=developer, first=None, now=NOW),
+        lambda: list_nearest_limit(actor=developer, limit=5, price=None, now=NOW),
         lambda: find_profile(actor=developer),
     ):
         with pytest.raises(Forbidden):
@@ -105,12 +107,12 @@ def test_credit_that_an_invoice_used_is_gone(company: Company) -> None:
 
     issue_due(company.tenant_id, now=after)
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         assert credit_balance(company.tenant_id) == 0
 
 
-@pytest.mark.parametrize("account", list(Account))
-def test_the_ledger_is_filtered_by_an_account(company: Company, account: Account) -> None:
+@pytest.mark.parametrize("account", list(LedgerAccountCode))
+def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerAccountCode) -> None:
     used(company, times=1)
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
     issue_due(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
@@ -122,7 +124,7 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: Account
         asked=LedgerFilter(account=account),
     )
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         booked = LedgerEntry.objects.filter(account=account)
         known = set(booked.values_list("transaction_id", flat=True))
     assert {row.id for row in page.rows} == known
@@ -145,11 +147,11 @@ def test_the_ledger_is_filtered_by_days(company: Company) -> None:
 def test_the_budget_that_is_nearest_to_its_limit_comes_first(company: Company) -> None:
     team = make_team(company, "Platform")
     make_budget(company, limit_micros=10**12)
-    make_budget(company, limit_micros=1_000, holder=Holder(BudgetScope.TEAM, UUID(team)))
+    make_budget(company, limit_micros=1_000, holder=BudgetTarget(BudgetScope.TEAM, UUID(team)))
     use(company, company.developer, NOW - timedelta(hours=1), generated_tokens=10_000)
-    rate(company.tenant_id, now=NOW)
+    rate_tenant(company.tenant_id, now=NOW)
 
-    found = nearest_budgets(actor=company.administrator.actor, limit=5, price=None, now=NOW)
+    found = list_nearest_limit(actor=company.administrator.actor, limit=5, price=None, now=NOW)
 
     assert {each.holder_name for each in found} == {None, "Platform"}
     shares = [each.spent_micros / each.limit_micros for each in found]

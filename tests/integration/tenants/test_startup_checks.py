@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_for
 from tenants.security.encryption.startup_check import check_root_keys, require_root_keys
 from tests.fixtures.companies import make_company
@@ -26,7 +26,7 @@ COMMANDS = [
 @pytest.fixture(autouse=True)
 def _something_is_sealed() -> None:
     company = make_company("acme", {})
-    place = Place(table="telemetry", column="content", row="7")
+    place = SealContext(table="telemetry", column="content", row="7")
     seal_for(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
 
 

@@ -7,11 +7,11 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
-from tenants.base.errors import Conflict, Forbidden, Invalid
-from tenants.identity.members.tenant_status import raise_cache_epoch, set_status
-from tenants.identity.sso.operations import NewProvider, set_provider
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.identity.members.tenant_status import purge_cache, set_status
+from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry
 from tests.fixtures.companies import GLOBEX, Company, make_company
@@ -58,7 +58,7 @@ def test_each_is_in_the_audit_trail(acme: Company) -> None:
     run(acme.slug, "--suspend", "--reason", "unpaid")
     run(acme.slug, "--purge-cache")
 
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         status, cache = AuditEntry.objects.filter(target=f"tenant:{acme.slug}").order_by("id")[1:]
     assert (status.action, status.reason) == ("tenant.status_changed", "unpaid")
     assert (status.before, status.after) == ({"status": "active"}, {"status": "suspended"})
@@ -121,21 +121,21 @@ def test_its_own_administrator_may_not_stop_it(acme: Company) -> None:
 
 
 def test_its_own_administrator_has_its_cache_forgotten(acme: Company) -> None:
-    raise_cache_epoch(actor=acme.administrator.actor, reason="a leak", now=timezone.now())
+    purge_cache(actor=acme.administrator.actor, reason="a leak", now=timezone.now())
 
     assert published(acme).cache_epoch == 1
 
 
 def test_a_developer_has_nothing_forgotten(acme: Company) -> None:
     with pytest.raises(Forbidden):
-        raise_cache_epoch(actor=acme.developer.actor, reason="", now=timezone.now())
+        purge_cache(actor=acme.developer.actor, reason="", now=timezone.now())
 
     assert published(acme).cache_epoch == 0
 
 
 def test_a_reason_that_cannot_be_kept_is_refused(acme: Company) -> None:
-    with pytest.raises(Invalid):
-        raise_cache_epoch(actor=acme.platform, reason="\0", now=timezone.now())
+    with pytest.raises(InvalidValue):
+        purge_cache(actor=acme.platform, reason="\0", now=timezone.now())
 
 
 def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
@@ -145,7 +145,7 @@ def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
 
 def test_a_tenant_that_its_provider_locks_out_signs_in_by_password_again(acme: Company) -> None:
     other = make_company("globex", GLOBEX)
-    new = NewProvider("https://id.example", "caret", "the secret")
+    new = OidcProviderConfig("https://id.example", "caret", "the secret")
     for company in (acme, other):
         set_provider(actor=company.platform, new=new, now=timezone.now())
 
@@ -154,7 +154,7 @@ def test_a_tenant_that_its_provider_locks_out_signs_in_by_password_again(acme: C
     assert "https://id.example lets nobody in any more" in told
     assert get_rules(actor=acme.platform).provider is None
     assert get_rules(actor=other.platform).provider is not None
-    with tenant(acme.tenant_id):
+    with tenant_scope(acme.tenant_id):
         entry = AuditEntry.objects.get(action="identity_provider.removed")
     assert (entry.actor_kind, entry.reason) == ("platform", "its certificate ran out")
 

@@ -12,13 +12,18 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.billing.pricing import LINES
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.stripe.client import HttpStripe
-from tenants.billing.stripe.meter_events import event_name, told_time
-from tenants.billing.stripe.operations import ensure_customer, report_all, send_due, wait_after
-from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Unreached
+from tenants.billing.stripe.meter_events import event_name, meter_event_time
+from tenants.billing.stripe.operations import backoff_after, ensure_customer, report_all, send_due
+from tenants.billing.stripe.port import (
+    MeterEvent,
+    StripeOutcomeUnknown,
+    StripeRejected,
+    StripeUnreachable,
+)
 from tenants.billing.stripe.reconciliation import Comparison, reconcile
 from tenants.models import StripeCustomer, StripeEvent
 from tests.fakes.billing import make_customer, use
@@ -57,7 +62,7 @@ def company(stripe: HttpStripe) -> Company:
 
 def spend(company: Company, at: datetime = TODAY) -> None:
     use(company, company.developer, at, **USED)
-    rate(company.tenant_id, now=NOW)
+    rate_tenant(company.tenant_id, now=NOW)
 
 
 def sums(server: StripeServer) -> dict[str, int]:
@@ -174,7 +179,7 @@ def test_what_is_rejected_is_shown_and_left(
 
     assert send_due(stripe, company.tenant_id, now=NOW) == 2
 
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         event = StripeEvent.objects.get(sent_at__isnull=True)
     assert (event.next_at, event.last_error) == (None, "It answered 400 (no_meter).")
 
@@ -182,14 +187,19 @@ def test_what_is_rejected_is_shown_and_left(
 def test_a_wrong_key_is_said_without_being_repeated(server: StripeServer) -> None:
     wrong = HttpStripe(server.url, "sk_wrong_secret")
 
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(StripeRejected) as refused:
         wrong.create_customer(key="k", name="Acme", tenant_id="t")
 
     assert "sk_wrong" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind"), [(Fault(500), Doubtful), (Fault(429), Unreached), (LOST, Doubtful)]
+    ("fault", "kind"),
+    [
+        (Fault(500), StripeOutcomeUnknown),
+        (Fault(429), StripeUnreachable),
+        (LOST, StripeOutcomeUnknown),
+    ],
 )
 def test_failures_say_whether_it_may_have_arrived(
     stripe: HttpStripe, server: StripeServer, fault: Fault, kind: type[Exception]
@@ -204,7 +214,7 @@ def test_a_customer_is_made_once_whatever_fails(stripe: HttpStripe, server: Stri
     company = make_company("stripe", {})
     make_customer(company)
     server.faults = [LOST]
-    with pytest.raises(Doubtful):
+    with pytest.raises(StripeOutcomeUnknown):
         ensure_customer(stripe, company.tenant_id, now=NOW)
 
     first = ensure_customer(stripe, company.tenant_id, now=NOW)
@@ -231,9 +241,9 @@ def test_a_late_record_is_told_with_a_time_that_stripe_takes(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     send_due(stripe, company.tenant_id, now=NOW)
-    assert told_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
-    assert told_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
-    assert told_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
+    assert meter_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
+    assert meter_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
+    assert meter_event_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
     spend(company, datetime(2026, 10, 1, tzinfo=UTC))
 
     assert send_due(stripe, company.tenant_id, now=NOW) == 3
@@ -272,7 +282,7 @@ def test_the_neighbours_tokens_are_the_neighbours(
         send_due(stripe, each.tenant_id, now=NOW)
 
     assert uneven(stripe, company) == uneven(stripe, neighbour) == []
-    with tenant(cast.globex.tenant_id):
+    with tenant_scope(cast.globex.tenant_id):
         assert not StripeEvent.objects.exists()
         assert not StripeCustomer.objects.exists()
 
@@ -282,7 +292,7 @@ def test_one_tenants_failure_is_no_others(server: StripeServer, stripe: HttpStri
     for each in companies:
         make_customer(each)
         spend(each)
-    with tenant(companies[0].tenant_id):
+    with tenant_scope(companies[0].tenant_id):
         StripeCustomer.objects.create(
             tenant_id=companies[0].tenant_id, customer_id="cus_unknown", created_at=NOW
         )
@@ -324,7 +334,11 @@ def test_a_fault_of_ours_with_one_tenant_stops_no_other_and_is_logged_once(
 
 
 def test_waits_grow_to_an_hour() -> None:
-    assert [wait_after(n) for n in (1, 2, 30)] == [timedelta(minutes=1), timedelta(minutes=2), HOUR]
+    assert [backoff_after(n) for n in (1, 2, 30)] == [
+        timedelta(minutes=1),
+        timedelta(minutes=2),
+        HOUR,
+    ]
 
 
 def test_the_report_fails_when_something_differs(

@@ -5,16 +5,16 @@ import uuid
 import pytest
 from django.utils import timezone
 
-from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.queries import page_of_members
 from tenants.identity.teams.operations import (
+    add_team_member,
     create_team,
     delete_team,
-    put_into_team,
+    remove_team_member,
     rename_team,
-    take_out_of_team,
 )
 from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
 from tests.fixtures.companies import Cast, Company, Person, make_company
@@ -31,7 +31,7 @@ def make(company: Company, name: str = "Platform") -> TeamView:
 
 
 def put(company: Company, team: TeamView, person: Person) -> TeamView:
-    return put_into_team(
+    return add_team_member(
         actor=company.platform, team_id=team.id, user_id=person.user_id, now=timezone.now()
     )
 
@@ -62,7 +62,7 @@ def test_who_is_taken_out_stays_a_member_of_the_tenant(company: Company) -> None
     ada, team = make_colleague(company), make(company)
     put(company, team, ada)
 
-    left = take_out_of_team(
+    left = remove_team_member(
         actor=company.platform, team_id=team.id, user_id=ada.user_id, now=timezone.now()
     )
 
@@ -121,7 +121,7 @@ def test_a_deleted_team_is_gone_with_its_rows(company: Company) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b", "x" * 121])
 def test_a_malformed_name_is_refused(company: Company, name: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         make(company, name)
 
     assert caught.value.field == "name"
@@ -139,7 +139,7 @@ def test_the_neighbour_finds_no_team_of_ours(company: Company, cast: Cast) -> No
         lambda: find_team(actor=bob.actor, team_id=team.id),
         lambda: rename_team(actor=bob.actor, team_id=team.id, name="x", now=timezone.now()),
         lambda: delete_team(actor=bob.actor, team_id=team.id, now=timezone.now()),
-        lambda: put_into_team(
+        lambda: add_team_member(
             actor=bob.actor, team_id=team.id, user_id=bob.user_id, now=timezone.now()
         ),
     ):

@@ -14,9 +14,9 @@ from django.utils import timezone
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import (
     ScopeConflict,
-    acting_user,
     current_tenant,
-    tenant,
+    tenant_scope,
+    user_scope,
 )
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion, UsageRecord
 from tests.fixtures.companies import GLOBEX, Cast, make_company, make_key
@@ -32,14 +32,14 @@ def neighbours(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
 
 
 def test_a_query_sees_the_rows_of_its_own_tenant_only(neighbours: Cast) -> None:
-    with tenant(neighbours.acme.tenant_id):
+    with tenant_scope(neighbours.acme.tenant_id):
         seen = {str(key.tenant_id) for key in ApiKey.objects.all()}
 
     assert seen == {neighbours.acme.tenant_id}
 
 
 def test_the_neighbour_sees_none_of_them(neighbours: Cast) -> None:
-    with tenant(neighbours.globex.tenant_id):
+    with tenant_scope(neighbours.globex.tenant_id):
         found = ApiKey.objects.filter(tenant_id=neighbours.acme.tenant_id).count()
 
     assert found == 0
@@ -52,7 +52,7 @@ def test_a_query_without_a_tenant_is_an_error(neighbours: Cast, model: Any) -> N
 
 
 def test_after_a_tenants_transaction_its_connection_sees_nothing(neighbours: Cast) -> None:
-    with tenant(neighbours.acme.tenant_id):
+    with tenant_scope(neighbours.acme.tenant_id):
         assert ApiKey.objects.exists()
 
     with pytest.raises(DatabaseError), transaction.atomic():
@@ -64,7 +64,7 @@ def test_memberships_without_a_scope_are_none_at_all(neighbours: Cast) -> None:
 
 
 def test_injected_sql_sees_no_neighbours_rows(neighbours: Cast) -> None:
-    with tenant(neighbours.globex.tenant_id), connection.cursor() as cursor:
+    with tenant_scope(neighbours.globex.tenant_id), connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT tenant_id FROM tenants_apikey WHERE false OR 1 = 1")
         seen = cursor.fetchall()
 
@@ -72,7 +72,7 @@ def test_injected_sql_sees_no_neighbours_rows(neighbours: Cast) -> None:
 
 
 def test_a_neighbours_row_cannot_be_updated(neighbours: Cast) -> None:
-    with tenant(neighbours.globex.tenant_id):
+    with tenant_scope(neighbours.globex.tenant_id):
         touched = ApiKey.objects.filter(tenant_id=neighbours.acme.tenant_id).update(name="mine")
 
     assert touched == 0
@@ -81,7 +81,7 @@ def test_a_neighbours_row_cannot_be_updated(neighbours: Cast) -> None:
 def test_a_row_cannot_be_given_to_a_neighbour(neighbours: Cast) -> None:
     with (
         pytest.raises(ProgrammingError, match="row-level security"),
-        tenant(neighbours.globex.tenant_id),
+        tenant_scope(neighbours.globex.tenant_id),
     ):
         ApiKey.objects.all().update(tenant_id=neighbours.acme.tenant_id)
 
@@ -89,7 +89,7 @@ def test_a_row_cannot_be_given_to_a_neighbour(neighbours: Cast) -> None:
 def test_a_row_cannot_be_written_for_a_neighbour(neighbours: Cast) -> None:
     with (
         pytest.raises(ProgrammingError, match="row-level security"),
-        tenant(neighbours.globex.tenant_id),
+        tenant_scope(neighbours.globex.tenant_id),
     ):
         PolicyVersion.objects.create(
             tenant_id=neighbours.acme.tenant_id,
@@ -131,7 +131,7 @@ def test_a_key_names_no_member_of_a_neighbours(neighbours: Cast, column: str) ->
     gus = neighbours.globex.developer.user_id
     refused = pytest.raises(IntegrityError, match=f"{column}_member")
 
-    with refused, tenant(neighbours.acme.tenant_id):
+    with refused, tenant_scope(neighbours.acme.tenant_id):
         ApiKey.objects.update(**{column: gus})
 
 
@@ -140,7 +140,7 @@ def test_two_tenants_may_have_keys_of_the_same_lookup_id() -> None:
     taken = make_key(one, one.developer).key.lookup_id
     make_key(other, other.developer)
 
-    with tenant(other.tenant_id):
+    with tenant_scope(other.tenant_id):
         renamed = ApiKey.objects.update(lookup_id=taken)
 
     assert renamed == 1
@@ -148,16 +148,16 @@ def test_two_tenants_may_have_keys_of_the_same_lookup_id() -> None:
 
 def test_a_tenant_inside_another_is_refused(neighbours: Cast) -> None:
     with (
-        tenant(neighbours.acme.tenant_id),
+        tenant_scope(neighbours.acme.tenant_id),
         pytest.raises(ScopeConflict),
-        tenant(neighbours.globex.tenant_id),
+        tenant_scope(neighbours.globex.tenant_id),
     ):
         pass
 
 
 def test_a_tenant_inside_itself_goes_on(neighbours: Cast) -> None:
-    with tenant(neighbours.acme.tenant_id):
-        with tenant(neighbours.acme.tenant_id):
+    with tenant_scope(neighbours.acme.tenant_id):
+        with tenant_scope(neighbours.acme.tenant_id):
             pass
         still_seen = ApiKey.objects.exists()
 
@@ -166,7 +166,7 @@ def test_a_tenant_inside_itself_goes_on(neighbours: Cast) -> None:
 
 def test_inside_a_transaction_the_scope_ends_with_its_block(neighbours: Cast) -> None:
     with transaction.atomic():
-        with tenant(neighbours.acme.tenant_id):
+        with tenant_scope(neighbours.acme.tenant_id):
             assert ApiKey.objects.exists()
 
         with pytest.raises(DatabaseError), transaction.atomic():
@@ -174,8 +174,8 @@ def test_inside_a_transaction_the_scope_ends_with_its_block(neighbours: Cast) ->
 
 
 def test_a_scope_that_failed_leaves_the_outer_one_as_it_was(neighbours: Cast) -> None:
-    with tenant(neighbours.acme.tenant_id):
-        with pytest.raises(ZeroDivisionError), tenant(neighbours.acme.tenant_id):
+    with tenant_scope(neighbours.acme.tenant_id):
+        with pytest.raises(ZeroDivisionError), tenant_scope(neighbours.acme.tenant_id):
             raise ZeroDivisionError
         still_seen = ApiKey.objects.exists()
 
@@ -186,7 +186,7 @@ def test_a_scope_that_failed_leaves_the_outer_one_as_it_was(neighbours: Cast) ->
 def test_what_runs_on_commit_starts_without_the_scope(neighbours: Cast) -> None:
     seen = []
 
-    with tenant(neighbours.acme.tenant_id):
+    with tenant_scope(neighbours.acme.tenant_id):
         transaction.on_commit(lambda: seen.append(current_tenant()))
 
     assert seen == [None]
@@ -196,11 +196,11 @@ def test_a_copied_context_sets_the_scope_on_its_own_connection(neighbours: Cast)
     counts: list[int] = []
 
     def count() -> None:
-        with tenant(neighbours.acme.tenant_id):
+        with tenant_scope(neighbours.acme.tenant_id):
             counts.append(ApiKey.objects.count())
         connection.close()
 
-    with tenant(neighbours.acme.tenant_id):
+    with tenant_scope(neighbours.acme.tenant_id):
         thread = Thread(target=copy_context().run, args=[count])
         thread.start()
         thread.join()
@@ -211,14 +211,14 @@ def test_a_copied_context_sets_the_scope_on_its_own_connection(neighbours: Cast)
 def test_a_user_finds_his_own_memberships_before_a_tenant_is_chosen(neighbours: Cast) -> None:
     alice = neighbours.acme.administrator
 
-    with acting_user(alice.user_id):
+    with user_scope(alice.user_id):
         found = [str(row.user_id) for row in Membership.objects.all()]
 
     assert found == [alice.user_id]
 
 
 def test_a_user_without_memberships_finds_none(neighbours: Cast) -> None:
-    with acting_user(UserId(str(uuid.uuid4()))):
+    with user_scope(UserId(str(uuid.uuid4()))):
         found = list(Membership.objects.all())
 
     assert found == []
@@ -227,7 +227,7 @@ def test_a_user_without_memberships_finds_none(neighbours: Cast) -> None:
 def test_a_user_cannot_make_himself_a_member(neighbours: Cast) -> None:
     bob = neighbours.globex.administrator
 
-    with pytest.raises(ProgrammingError, match="row-level security"), acting_user(bob.user_id):
+    with pytest.raises(ProgrammingError, match="row-level security"), user_scope(bob.user_id):
         Membership.objects.create(
             tenant_id=neighbours.acme.tenant_id,
             user_id=bob.user_id,
@@ -237,13 +237,13 @@ def test_a_user_cannot_make_himself_a_member(neighbours: Cast) -> None:
 
 
 def test_a_user_cannot_raise_his_own_role(neighbours: Cast) -> None:
-    with acting_user(neighbours.acme.developer.user_id):
+    with user_scope(neighbours.acme.developer.user_id):
         touched = Membership.objects.update(role="owner")
 
     assert touched == 0
 
 
 def _execute(neighbours: Cast, *statements: str) -> None:
-    with tenant(neighbours.acme.tenant_id), connection.cursor() as cursor:
+    with tenant_scope(neighbours.acme.tenant_id), connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

@@ -11,21 +11,21 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.operations import (
     CreatedKey,
-    Rotation,
+    KeyRotation,
     create_key,
     revoke_key,
     rotate_key,
 )
 from tenants.identity.api_keys.queries import find_key
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.unowned import list_unattended_keys
-from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.fixtures.users import make_colleague
 
-KEYS = frozenset({Scope.KEYS_WRITE, Scope.INFERENCE})
+KEYS = frozenset({KeyScope.KEYS_WRITE, KeyScope.INFERENCE})
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def alice(company: Company) -> Person:
 
 
 def service_key(actor: Actor, name: str = "CI") -> CreatedKey:
-    wish = NewKey(KeyKind.SERVICE, None, name, None, scopes=KEYS)
+    wish = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=KEYS)
     return create_key(actor=actor, new=wish, now=timezone.now())
 
 
@@ -67,7 +67,7 @@ def demote(actor: Actor, person: Person) -> list[LookupId]:
 
 def test_a_key_says_who_made_it_and_who_was_shown_its_text(alice: Person, owner: Person) -> None:
     made = service_key(alice.actor)
-    rotation = Rotation(overlap=timedelta(0))
+    rotation = KeyRotation(overlap=timedelta(0))
 
     rotated = rotate_key(
         actor=owner.actor, lookup_id=made.key.lookup_id, rotation=rotation, now=timezone.now()
@@ -113,7 +113,7 @@ def test_a_new_text_or_an_end_settles_it(alice: Person, owner: Person) -> None:
     rotate_key(
         actor=owner.actor,
         lookup_id=rotated.lookup_id,
-        rotation=Rotation(overlap=timedelta(0)),
+        rotation=KeyRotation(overlap=timedelta(0)),
         now=timezone.now(),
     )
     revoke_key(actor=owner.actor, lookup_id=revoked.lookup_id, reason="", now=timezone.now())
@@ -122,7 +122,7 @@ def test_a_new_text_or_an_end_settles_it(alice: Person, owner: Person) -> None:
 
 
 def test_ones_own_key_is_no_matter_of_who_may_make_keys(alice: Person, owner: Person) -> None:
-    wish = NewKey(KeyKind.DEVELOPER, alice.user_id, "Laptop", None)
+    wish = KeyRequest(KeyKind.DEVELOPER, alice.user_id, "Laptop", None)
     create_key(actor=alice.actor, new=wish, now=timezone.now())
 
     assert demote(owner.actor, alice) == []

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from caret.contracts.usage import Finish
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.usage import FinishReason
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
@@ -25,11 +25,11 @@ def add(
     company: Company,
     *,
     ago: timedelta = timedelta(minutes=5),
-    finish: Finish = Finish.STOP,
+    finish: FinishReason = FinishReason.STOP,
     first_token_ms: float | None = 50.0,
     user_id: str | None = None,
 ) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         UsageRecord.objects.create(
             tenant_id=company.tenant_id,
             occurred_at=NOW - ago,
@@ -62,7 +62,12 @@ def test_a_tenant_without_usage_has_honest_figures(company: Company) -> None:
 
 
 def test_requests_are_counted_by_how_they_ended(company: Company) -> None:
-    for finish in (Finish.STOP, Finish.LENGTH, Finish.ERROR, Finish.CANCELLED):
+    for finish in (
+        FinishReason.STOP,
+        FinishReason.LENGTH,
+        FinishReason.ERROR,
+        FinishReason.CANCELLED,
+    ):
         add(company, finish=finish)
 
     found = recent_usage(actor=company.administrator.actor, now=NOW)
@@ -74,7 +79,7 @@ def test_requests_are_counted_by_how_they_ended(company: Company) -> None:
 def test_percentiles_are_of_completed_requests(company: Company) -> None:
     for first_token_ms in (10.0, 20.0, 30.0):
         add(company, first_token_ms=first_token_ms)
-    add(company, finish=Finish.CANCELLED, first_token_ms=9_000.0)
+    add(company, finish=FinishReason.CANCELLED, first_token_ms=9_000.0)
 
     found = recent_usage(actor=company.administrator.actor, now=NOW)
 
@@ -99,7 +104,7 @@ def test_hours_are_oldest_first_and_the_last_one_is_running(company: Company) ->
 
 
 def test_accepted_suggestions_are_counted(company: Company) -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         for event in ("accepted", "shown"):
             Outcome.objects.create(
                 tenant_id=company.tenant_id,

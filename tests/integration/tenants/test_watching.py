@@ -17,7 +17,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from caret.contracts.usage import USAGE_FIELD
-from tenants.base.worker_metrics import BOUNDS_S, KEY, TaskCounts, Watch
+from tenants.base.worker_metrics import BOUNDS_S, KEY, TaskCounts, WorkerMetricsCollector
 from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.worker import ROOT
@@ -56,7 +56,7 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
     counts.ended("bill", took_s=10_000.0, has_failed=True, now_s=300.0)
     counts.ended("purge", took_s=1.0, has_failed=True, now_s=300.0)
 
-    told = _told(list(Watch(connection, queues=[]).collect()))
+    told = _told(list(WorkerMetricsCollector(connection, queues=[]).collect()))
 
     assert _of(told, "caret_tasks_total", task="bill", result="succeeded") == 2
     assert _of(told, "caret_tasks_total", task="bill", result="failed") == 1
@@ -77,7 +77,7 @@ def test_usage_that_waits_has_the_age_of_its_oldest_entry(
 ) -> None:
     # Of a stream that others have written to none can be planted in the past.
     monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
-    watch = Watch(connection, queues=[])
+    watch = WorkerMetricsCollector(connection, queues=[])
     before = _told(list(watch.collect()))
     seconds, _ = connection.time()
     for age_s in (500, 20):
@@ -95,7 +95,9 @@ def test_usage_that_waits_has_the_age_of_its_oldest_entry(
 def test_what_no_worker_has_taken_is_counted_by_queue(connection: redis.Redis) -> None:
     connection.rpush("planted-queue", b"one", b"two")
     try:
-        told = _told(list(Watch(connection, queues=["planted-queue", "other"]).collect()))
+        told = _told(
+            list(WorkerMetricsCollector(connection, queues=["planted-queue", "other"]).collect())
+        )
     finally:
         connection.delete("planted-queue")
 

@@ -10,7 +10,7 @@ from celery import current_app
 import caret.celery
 import tenants.tasks
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import Outcome
 from tests.fakes.exports import ask_for, made
@@ -70,7 +70,7 @@ def test_every_declared_task_ends_before_redis_gives_it_to_another_worker() -> N
 def wait_for_outcome(company: Company, *, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        with tenant(company.tenant_id):
+        with tenant_scope(company.tenant_id):
             if Outcome.objects.exists():
                 return True
         time.sleep(0.2)

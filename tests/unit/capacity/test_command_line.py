@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from caret.capacity.cli import main
-from caret.capacity.inputs import BadFigure
+from caret.capacity.inputs import InvalidInput
 from caret.cli import run
 
 LOAD = ("--requests-per-s", "2000", "--hit-rate", "0.98")
@@ -98,5 +98,5 @@ def test_half_a_gpu_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     file.write_text('{"requests_per_s": 10, "num_gpus": 1.5}')
 
-    with pytest.raises(BadFigure, match="whole number"):
+    with pytest.raises(InvalidInput, match="whole number"):
         main(["--figures", str(file)])

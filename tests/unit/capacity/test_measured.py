@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.capacity.inputs import BadFigure
+from caret.capacity.inputs import InvalidInput
 from caret.capacity.measurements import from_file, from_metrics, read_metrics, totals
 
 GATEWAY = """\
@@ -64,12 +64,12 @@ def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     file.write_text(text)
 
-    with pytest.raises(BadFigure, match=str(file)):
+    with pytest.raises(InvalidInput, match=str(file)):
         from_file(file)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFigure, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         from_file(tmp_path / "missing.json")
 
 
@@ -110,11 +110,11 @@ def test_a_quiet_gateway_tells_nothing() -> None:
 
 
 def test_what_is_no_page_of_metrics_is_refused() -> None:
-    with pytest.raises(BadFigure, match="no Prometheus metrics"):
+    with pytest.raises(InvalidInput, match="no Prometheus metrics"):
         totals(["<html>Not here</html>"])
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://127.0.0.1:1/metrics", "127.0.0.1"])
 def test_an_address_where_nobody_answers_is_refused(url: str) -> None:
-    with pytest.raises(BadFigure, match=url):
+    with pytest.raises(InvalidInput, match=url):
         read_metrics([url], during_s=0.001)

@@ -10,12 +10,12 @@ from caret.capacity.inputs import (
     MAX_GPUS,
     MIN_FIGURE,
     NUMBERS,
-    BadFigure,
-    Figures,
+    CapacityInputs,
+    InvalidInput,
     Queue,
     requests_per_s,
 )
-from caret.capacity.plan import make_plan
+from caret.capacity.plan import compute_plan
 from caret.capacity.plot import drawing
 
 
@@ -45,8 +45,8 @@ from caret.capacity.plot import drawing
     ],
 )
 def test_a_figure_that_cannot_be_is_named(wrong: dict[str, Any], named: str) -> None:
-    with pytest.raises(BadFigure, match=named):
-        Figures(**({"requests_per_s": 10} | wrong))
+    with pytest.raises(InvalidInput, match=named):
+        CapacityInputs(**({"requests_per_s": 10} | wrong))
 
 
 @settings(max_examples=200)
@@ -63,8 +63,8 @@ def test_whatever_figures_there_are_are_planned_and_drawn_or_refused(
 ) -> None:
     try:
         given: dict[str, Any] = {"requests_per_s": 10, "queue": queue} | figures
-        plan = make_plan(Figures(**given))
-    except BadFigure:
+        plan = compute_plan(CapacityInputs(**given))
+    except InvalidInput:
         return
 
     assert drawing(plan, steps=5).svg
@@ -72,22 +72,22 @@ def test_whatever_figures_there_are_are_planned_and_drawn_or_refused(
 
 @pytest.mark.parametrize("tokens", [0, -1, math.nan, math.inf])
 def test_no_load_comes_of_no_tokens(tokens: float) -> None:
-    with pytest.raises(BadFigure):
+    with pytest.raises(InvalidInput):
         requests_per_s(tokens_per_day=tokens, output_tokens=24)
 
 
 def test_a_fleet_that_is_too_small_is_told_how_many_it_takes() -> None:
-    with pytest.raises(BadFigure, match=r"41 would be busy all the time, 122 are needed"):
-        make_plan(Figures(requests_per_s=2_000, num_gpus=10))
+    with pytest.raises(InvalidInput, match=r"41 would be busy all the time, 122 are needed"):
+        compute_plan(CapacityInputs(requests_per_s=2_000, num_gpus=10))
 
 
 def test_a_load_beyond_all_fleets_is_refused() -> None:
-    with pytest.raises(BadFigure, match=f"{MAX_GPUS:,} are the most"):
-        make_plan(Figures(requests_per_s=MAX_FIGURE))
+    with pytest.raises(InvalidInput, match=f"{MAX_GPUS:,} are the most"):
+        compute_plan(CapacityInputs(requests_per_s=MAX_FIGURE))
 
 
 def test_a_hit_rate_at_which_the_fleet_is_overloaded_has_no_times_but_a_need() -> None:
-    plan = make_plan(Figures(requests_per_s=2_000))
+    plan = compute_plan(CapacityInputs(requests_per_s=2_000))
 
     (cold,) = (at for at in plan.hit_rates if at.hit_rate == 0)
 
@@ -96,7 +96,7 @@ def test_a_hit_rate_at_which_the_fleet_is_overloaded_has_no_times_but_a_need() -
 
 
 def test_the_p99_falls_as_the_hit_rate_rises() -> None:
-    plan = make_plan(Figures(requests_per_s=20, num_gpus=20))
+    plan = compute_plan(CapacityInputs(requests_per_s=20, num_gpus=20))
 
     times = [at.sustained.p99_ms for at in plan.hit_rates if at.sustained]
 
@@ -106,7 +106,7 @@ def test_the_p99_falls_as_the_hit_rate_rises() -> None:
 
 def test_the_cliff_is_where_one_in_a_hundred_is_cold() -> None:
     """Nobody waits here: the p99 is a cold prefill or a warm one, and nothing between."""
-    plan = make_plan(Figures(requests_per_s=0.01, num_gpus=1_000))
+    plan = compute_plan(CapacityInputs(requests_per_s=0.01, num_gpus=1_000))
 
     assert plan.min_hit_rate is not None
     share_cold = ((1 - plan.min_hit_rate) * 6_000 - 100) / 5_900
@@ -114,26 +114,26 @@ def test_the_cliff_is_where_one_in_a_hundred_is_cold() -> None:
 
 
 def test_no_number_of_gpus_makes_cold_prompts_quick() -> None:
-    plan = make_plan(Figures(requests_per_s=10, hit_rate=0.5))
+    plan = compute_plan(CapacityInputs(requests_per_s=10, hit_rate=0.5))
 
     assert plan.sustained.gpus_for_target is None
 
 
 def test_a_target_within_reach_says_the_fewest_gpus() -> None:
-    plan = make_plan(Figures(requests_per_s=2_000, hit_rate=0.98))
+    plan = compute_plan(CapacityInputs(requests_per_s=2_000, hit_rate=0.98))
 
     fewest = plan.sustained.gpus_for_target
     assert fewest is not None
-    enough = make_plan(Figures(requests_per_s=2_000, hit_rate=0.98, num_gpus=fewest))
-    fewer = make_plan(Figures(requests_per_s=2_000, hit_rate=0.98, num_gpus=fewest - 1))
+    enough = compute_plan(CapacityInputs(requests_per_s=2_000, hit_rate=0.98, num_gpus=fewest))
+    fewer = compute_plan(CapacityInputs(requests_per_s=2_000, hit_rate=0.98, num_gpus=fewest - 1))
     assert enough.min_hit_rate is not None
     assert fewer.min_hit_rate is not None
     assert enough.min_hit_rate <= 0.98 < fewer.min_hit_rate
 
 
 def test_one_queue_for_all_waits_less_than_one_for_each() -> None:
-    pinned = make_plan(Figures(requests_per_s=2_000))
-    shared = make_plan(Figures(requests_per_s=2_000, queue=Queue.SHARED))
+    pinned = compute_plan(CapacityInputs(requests_per_s=2_000))
+    shared = compute_plan(CapacityInputs(requests_per_s=2_000, queue=Queue.SHARED))
 
     (one,) = (at.sustained for at in shared.hit_rates if at.hit_rate == 0.95)
     (each,) = (at.sustained for at in pinned.hit_rates if at.hit_rate == 0.95)
@@ -144,19 +144,19 @@ def test_one_queue_for_all_waits_less_than_one_for_each() -> None:
 
 
 def test_a_peak_that_the_fleet_cannot_bear_has_none_in_flight_to_tell() -> None:
-    plan = make_plan(Figures(requests_per_s=2_000, num_gpus=50))
+    plan = compute_plan(CapacityInputs(requests_per_s=2_000, num_gpus=50))
 
     assert plan.burst.num_in_flight is None
     assert plan.burst.gpus > plan.num_gpus
 
 
 def test_nothing_accepted_has_no_price() -> None:
-    plan = make_plan(Figures(requests_per_s=10, acceptance=0))
+    plan = compute_plan(CapacityInputs(requests_per_s=10, acceptance=0))
 
     assert plan.dollars_per_1000_accepted is None
 
 
 def test_a_fully_cached_load_without_output_needs_one_gpu() -> None:
-    plan = make_plan(Figures(requests_per_s=10, hit_rate=1, output_tokens=0))
+    plan = compute_plan(CapacityInputs(requests_per_s=10, hit_rate=1, output_tokens=0))
 
     assert plan.num_gpus == 1

@@ -4,22 +4,22 @@ import random
 import pytest
 
 from caret.capacity.queueing import (
-    Overloaded,
-    Service,
-    Waiting,
+    QueueUnstable,
+    ServiceTime,
+    WaitDistribution,
+    compute_wait,
     erlang_c,
     sojourn_quantile_s,
-    waiting,
 )
 
 NUM_ARRIVALS = 60_000
 
 
 def test_pollaczek_and_khinchine_come_out_for_one_server() -> None:
-    service = Service(kinds=((0.9, 0.01), (0.1, 0.2)))
+    service = ServiceTime(kinds=((0.9, 0.01), (0.1, 0.2)))
     rate = 20.0
 
-    found = waiting(rate, service, num_servers=1)
+    found = compute_wait(rate, service, num_servers=1)
 
     second_moment = 0.9 * 0.01**2 + 0.1 * 0.2**2
     assert found.mean_s == pytest.approx(rate * second_moment / (2 * (1 - rate * service.mean_s)))
@@ -40,7 +40,7 @@ def test_erlang_c_is_what_his_recursion_gives(num_servers: int, share: float) ->
 
 def test_equal_services_wait_half_as_long_as_exponential_ones() -> None:
     """M/D/1 against M/M/1, whose mean wait is rho / (mu - lambda)."""
-    found = waiting(5.0, Service(kinds=((1.0, 0.1),)), num_servers=1)
+    found = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.1),)), num_servers=1)
 
     assert found.mean_s == pytest.approx(0.5 * 0.5 / (10 - 5))
 
@@ -57,15 +57,15 @@ def test_a_thousand_servers_neither_overflow_nor_lose_digits() -> None:
 
 @pytest.mark.parametrize("rate", [10.0, 11.0])
 def test_as_much_work_as_the_server_can_do_is_too_much(rate: float) -> None:
-    with pytest.raises(Overloaded):
-        waiting(rate, Service(kinds=((1.0, 0.1),)), num_servers=1)
+    with pytest.raises(QueueUnstable):
+        compute_wait(rate, ServiceTime(kinds=((1.0, 0.1),)), num_servers=1)
 
 
 def test_nobody_waits_where_nothing_is_served() -> None:
-    found = waiting(5.0, Service(kinds=((1.0, 0.0),)), num_servers=1)
+    found = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.0),)), num_servers=1)
 
-    assert found == Waiting(probability=0.0, mean_s=0.0)
-    assert sojourn_quantile_s(found, Service(kinds=((1.0, 0.0),)), 0.99) == pytest.approx(
+    assert found == WaitDistribution(probability=0.0, mean_s=0.0)
+    assert sojourn_quantile_s(found, ServiceTime(kinds=((1.0, 0.0),)), 0.99) == pytest.approx(
         0, abs=1e-5
     )
 
@@ -77,16 +77,16 @@ def test_nobody_waits_where_nothing_is_served() -> None:
 def test_the_99th_percentile_is_within_a_quarter_of_a_simulated_one(
     share_cold: float, num_servers: int, load: float
 ) -> None:
-    service = Service(kinds=((1 - share_cold, 0.0036), (share_cold, 0.214)))
+    service = ServiceTime(kinds=((1 - share_cold, 0.0036), (share_cold, 0.214)))
     rate = load * num_servers / service.mean_s
 
-    wait = waiting(rate, service, num_servers=num_servers)
+    wait = compute_wait(rate, service, num_servers=num_servers)
 
     found = sojourn_quantile_s(wait, service, 0.99)
     assert found == pytest.approx(_simulated_p99_s(rate, service, num_servers), rel=0.25)
 
 
-def _simulated_p99_s(rate: float, service: Service, num_servers: int) -> float:
+def _simulated_p99_s(rate: float, service: ServiceTime, num_servers: int) -> float:
     """One queue, first come first served, `num_servers` servers."""
     drawn = random.Random(20261121)
     shares, times = zip(*service.kinds, strict=True)

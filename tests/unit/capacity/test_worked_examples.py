@@ -7,13 +7,13 @@ GPUs is a utilisation of a third, as without it 4 to 6 would do.
 
 import pytest
 
-from caret.capacity.inputs import Figures, requests_per_s
-from caret.capacity.plan import make_plan
+from caret.capacity.inputs import CapacityInputs, requests_per_s
+from caret.capacity.plan import compute_plan
 from caret.capacity.sizing import busy_gpus, dollars_per_1000_accepted, num_in_flight
-from caret.capacity.time_to_first_token import cold_ms, warm_ms
+from caret.capacity.time_to_first_token import cold_first_token_ms, warm_ms
 
 BILLION = 1e9
-SEVEN_B = Figures(
+SEVEN_B = CapacityInputs(
     requests_per_s=2_000,
     context_tokens=6_000,
     prefill_tokens_per_s=28_000,
@@ -23,12 +23,12 @@ SEVEN_B = Figures(
 
 
 def test_six_thousand_tokens_are_prefilled_in_214_ms() -> None:
-    assert cold_ms(SEVEN_B) == pytest.approx(214, abs=0.5)
+    assert cold_first_token_ms(SEVEN_B) == pytest.approx(214, abs=0.5)
 
 
 @pytest.mark.parametrize(("left", "expected_ms"), [(84, 3), (100, 3.57), (112, 4)])
 def test_a_warm_prompt_takes_three_to_four_ms(left: int, expected_ms: float) -> None:
-    figures = Figures(requests_per_s=1, context_tokens=6_000, warm_tokens=left)
+    figures = CapacityInputs(requests_per_s=1, context_tokens=6_000, warm_tokens=left)
 
     assert warm_ms(figures) == pytest.approx(expected_ms, abs=0.01)
 
@@ -38,7 +38,9 @@ def test_two_thousand_requests_a_second_that_stay_450_ms_are_900_in_flight() -> 
 
 
 def test_a_cold_fleet_without_waiting_has_about_900_in_flight() -> None:
-    stay_s = cold_ms(SEVEN_B) / 1000 + SEVEN_B.output_tokens / SEVEN_B.stream_tokens_per_s
+    stay_s = (
+        cold_first_token_ms(SEVEN_B) / 1000 + SEVEN_B.output_tokens / SEVEN_B.stream_tokens_per_s
+    )
 
     assert num_in_flight(2_000, stay_s) == pytest.approx(900, rel=0.01)
 
@@ -56,7 +58,7 @@ def test_they_take_12_to_17_gpus_and_35_to_50_at_three_times_the_load(
     rate: float, sustained: float, peak: float
 ) -> None:
     """All of a prompt is cached: the example counts generated tokens only."""
-    figures = Figures(
+    figures = CapacityInputs(
         requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
         hit_rate=1.0,
         decode_tokens_per_s=rate,
@@ -78,8 +80,8 @@ def test_sixty_gpus_at_three_dollars_cost_14_thousandths_of_a_dollar_per_thousan
 
 
 def test_the_plan_of_the_whole_example_agrees_with_its_parts() -> None:
-    plan = make_plan(
-        Figures(
+    plan = compute_plan(
+        CapacityInputs(
             requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
             hit_rate=1.0,
             decode_tokens_per_s=3_000,

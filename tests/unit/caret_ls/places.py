@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from caret_ls.completion_context import Place
+from caret_ls.completion_context import CompletionContext
 
 
-def place_in(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> Place:
+def place_in(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> CompletionContext:
     """The cursor stands where `|` is."""
     prefix, _, suffix = text.partition("|")
     fields: dict[str, Any] = {
@@ -14,4 +14,4 @@ def place_in(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> Place
         "prefix": prefix,
         "suffix": suffix,
     } | more
-    return Place(uri=uri, **fields)
+    return CompletionContext(uri=uri, **fields)

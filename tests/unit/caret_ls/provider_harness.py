@@ -7,18 +7,23 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from caret_ls.completion_client import MAX_ANSWER_S, Asking, Learning
-from caret_ls.completion_provider import Assistant, Knowledge, Offer, Wish
-from caret_ls.debounce import Pace
-from caret_ls.frames import Frame, Surroundings
-from caret_ls.gateway_connection import Ended
-from caret_ls.outcome_tracker import Outcome, Outcomes
-from caret_ls.policy_cache import Policies
+from caret_ls.completion_client import MAX_ANSWER_S, CompletionClient, ResponseHandlers
+from caret_ls.completion_provider import (
+    CompletionProvider,
+    InlineItem,
+    InlineRequest,
+    ProviderState,
+)
+from caret_ls.debounce import TypingRate
+from caret_ls.frames import Frame, RequestContext
+from caret_ls.gateway_connection import RequestEnded
+from caret_ls.outcome_tracker import EditorOutcome, OutcomeTracker
+from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
-from caret_ls.status_board import Status, StatusBoard
-from caret_ls.suggestion_cache import Cache
-from caret_ls.text_document import Position, units_of
-from caret_ls.workspace import Chosen, Files
+from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.suggestion_cache import SuggestionCache
+from caret_ls.text_document import Position, utf16_length
+from caret_ls.workspace import OpenFiles, SelectedCompletion
 from tests.fakes.polling import until
 
 URI = "file:///nowhere/a.py"
@@ -42,8 +47,8 @@ class FakeGateway:
 
     asked: list[Frame] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
-    answers: dict[str, asyncio.Queue[Frame | Ended]] = field(default_factory=dict)
-    ready: list[list[Frame | Ended]] = field(default_factory=list)  # for the next requests
+    answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = field(default_factory=dict)
+    ready: list[list[Frame | RequestEnded]] = field(default_factory=list)  # for the next requests
 
     def tell(self, _frame: Frame) -> bool:
         return True
@@ -60,8 +65,8 @@ class FakeGateway:
             nonlocal is_over
             while True:
                 answer = await queue.get()
-                is_over = isinstance(answer, Ended) or answer["type"] == "done"
-                if isinstance(answer, Ended):
+                is_over = isinstance(answer, RequestEnded) or answer["type"] == "done"
+                if isinstance(answer, RequestEnded):
                     raise answer
                 yield answer
 
@@ -77,8 +82,8 @@ class FakeGateway:
             self.answers[id].put_nowait(answer)
 
 
-def said(*texts: str, finish: str | None = "stop") -> list[Frame | Ended]:
-    deltas: list[Frame | Ended] = [{"type": "delta", "text": text} for text in texts]
+def said(*texts: str, finish: str | None = "stop") -> list[Frame | RequestEnded]:
+    deltas: list[Frame | RequestEnded] = [{"type": "delta", "text": text} for text in texts]
     return deltas if finish is None else [*deltas, {"type": "done", "finish": finish}]
 
 
@@ -88,27 +93,27 @@ class Desk:
     def __init__(self, *, max_answer_s: float = MAX_ANSWER_S, **settings: Any) -> None:
         self.clock = TurnedClock()
         self.gateway = FakeGateway()
-        self.statuses: list[Status] = []
-        self.told: list[Outcome] = []
+        self.statuses: list[ServerStatus] = []
+        self.told: list[EditorOutcome] = []
         self.board = StatusBoard(self.statuses.append)
         self.board.set(is_connected=True)
-        self.pace, self.cache = Pace(), Cache()
-        self.policies = Policies(lambda _: True)
-        self.files = Files(lambda _: None)
-        self.outcomes = Outcomes(self.told.append)
+        self.pace, self.cache = TypingRate(), SuggestionCache()
+        self.policies = PolicyCache(lambda _: True)
+        self.files = OpenFiles(lambda _: None)
+        self.outcomes = OutcomeTracker(self.told.append)
         numbers = count(1)
-        self.asking = Asking(
+        self.asking = CompletionClient(
             self.gateway,
-            Learning(self.cache, self.pace, self.policies, self.board, self.clock),
-            around=lambda _: Surroundings(),
+            ResponseHandlers(self.cache, self.pace, self.policies, self.board, self.clock),
+            around=lambda _: RequestContext(),
             new_id=lambda: str(next(numbers)),
             max_answer_s=max_answer_s,
         )
-        knowledge = Knowledge(
+        knowledge = ProviderState(
             self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, self.clock
         )
         values = {"prefetch": False} | settings
-        self.assistant = Assistant(knowledge, self.asking, Settings(**values))
+        self.assistant = CompletionProvider(knowledge, self.asking, Settings(**values))
         self.at = Position(0, 0)
 
     def open(self, text: str, *, language: str = "python", uri: str = URI) -> None:
@@ -124,12 +129,12 @@ class Desk:
             self.clock.now_s += 0.3
             edit = file.change(self.at, self.at, character)
             self.outcomes.change(URI, edit, self.clock.now_s)
-            self.at = Position(self.at.line, self.at.units + units_of(character))
+            self.at = Position(self.at.line, self.at.units + utf16_length(character))
 
     def asks(
-        self, *, is_invoked: bool = False, chosen: Chosen | None = None
-    ) -> "asyncio.Task[Offer | None]":
-        wish = Wish(self.at, is_invoked, chosen)
+        self, *, is_invoked: bool = False, chosen: SelectedCompletion | None = None
+    ) -> "asyncio.Task[InlineItem | None]":
+        wish = InlineRequest(self.at, is_invoked, chosen)
         return asyncio.create_task(self.assistant.suggest(URI, wish))
 
     async def is_asked(self, number: int) -> Frame:
@@ -139,4 +144,4 @@ class Desk:
 
 
 def _position(prefix: str) -> Position:
-    return Position(prefix.count("\n"), units_of(prefix.rpartition("\n")[2]))
+    return Position(prefix.count("\n"), utf16_length(prefix.rpartition("\n")[2]))

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from caret_ls.completion_provider import PREFETCH_AFTER_S, Wish
-from caret_ls.gateway_connection import Ended
+from caret_ls.completion_provider import PREFETCH_AFTER_S, InlineRequest
+from caret_ls.gateway_connection import RequestEnded
 from caret_ls.in_flight_request import GRACE_S
-from caret_ls.skip_rules import Reason
-from caret_ls.status_board import Status
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import ServerStatus
 from caret_ls.text_document import Position
-from caret_ls.workspace import Chosen
+from caret_ls.workspace import SelectedCompletion
 from tests.unit.caret_ls.provider_harness import URI, Desk, said
 
 
@@ -31,12 +31,12 @@ async def test_what_the_gateway_says_is_offered_whole(desk: Desk) -> None:
     (frame,) = desk.gateway.asked
     assert (frame["prefix"], frame["suffix"]) == ("a = 1\nb = ", "\n")
     assert (frame["trigger"], frame["language"], frame["path"]) == ("automatic", "python", "a.py")
-    assert desk.statuses == [Status.READY, Status.WORKING, Status.READY]
+    assert desk.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
     assert desk.assistant.last_reason is None
 
 
 async def test_before_anything_is_asked_that_is_the_reason(desk: Desk) -> None:
-    assert desk.assistant.last_reason is Reason.NOT_ASKED
+    assert desk.assistant.last_reason is SkipReason.NOT_ASKED
 
 
 async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
@@ -44,11 +44,11 @@ async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
     await desk.is_asked(1)
     other = "file:///nowhere/b.py"
     desk.open("# why |\n", uri=other)
-    await desk.assistant.suggest(other, Wish(desk.at))
+    await desk.assistant.suggest(other, InlineRequest(desk.at))
     desk.gateway.says("1", "a")
 
     assert await older is not None, "it came later, and was asked before"
-    assert desk.assistant.last_reason is Reason.IN_COMMENT
+    assert desk.assistant.last_reason is SkipReason.IN_COMMENT
 
 
 async def test_what_the_editor_has_taken_back_was_a_newer_keystroke(desk: Desk) -> None:
@@ -57,12 +57,12 @@ async def test_what_the_editor_has_taken_back_was_a_newer_keystroke(desk: Desk) 
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
 
-    assert desk.assistant.last_reason is Reason.NEWER_KEYSTROKE
+    assert desk.assistant.last_reason is SkipReason.NEWER_KEYSTROKE
 
 
-def chosen(text: str, *, typed: int, behind: int = 0) -> Chosen:
+def chosen(text: str, *, typed: int, behind: int = 0) -> SelectedCompletion:
     """In the editor's list, at the cursor of `desk`."""
-    return Chosen(Position(1, 4 - typed), Position(1, 4 + behind), text)
+    return SelectedCompletion(Position(1, 4 - typed), Position(1, 4 + behind), text)
 
 
 async def test_a_chosen_word_is_gone_on_from(desk: Desk) -> None:
@@ -82,11 +82,13 @@ async def test_a_chosen_word_is_gone_on_from(desk: Desk) -> None:
     [chosen("height", typed=1), chosen("width", typed=1, behind=1), chosen("", typed=1)],
     ids=["fuzzy match", "text behind the cursor goes", "shorter"],
 )
-async def test_a_word_that_cannot_be_gone_on_from_ends_it(desk: Desk, other: Chosen) -> None:
+async def test_a_word_that_cannot_be_gone_on_from_ends_it(
+    desk: Desk, other: SelectedCompletion
+) -> None:
     desk.open("a = 1\nb =w|x\n")
 
     assert await desk.asks(chosen=other) is None
-    assert desk.assistant.last_reason is Reason.WORD_LIST
+    assert desk.assistant.last_reason is SkipReason.WORD_LIST
     assert desk.gateway.asked == []
 
 
@@ -95,7 +97,7 @@ async def test_what_was_suggested_that_begins_with_the_word_is_offered_still(des
     await desk.asks()
     desk.type("w")
 
-    offer = await desk.asks(chosen=Chosen(Position(1, 4), Position(1, 5), "width"))
+    offer = await desk.asks(chosen=SelectedCompletion(Position(1, 4), Position(1, 5), "width"))
 
     assert offer is not None
     assert offer.text == "idth * 2"
@@ -222,7 +224,7 @@ async def test_nothing_is_asked_where_it_is_not_worth_it(desk: Desk) -> None:
 
     assert await desk.asks() is None
     assert desk.gateway.asked == []
-    assert desk.assistant.last_reason is Reason.IN_COMMENT
+    assert desk.assistant.last_reason is SkipReason.IN_COMMENT
 
 
 async def test_by_a_key_it_is_asked_there_too(desk: Desk) -> None:
@@ -236,20 +238,20 @@ async def test_by_a_key_it_is_asked_there_too(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (said("shown?", finish="filtered"), Reason.NOTHING_TO_SUGGEST),
-        (said(), Reason.NOTHING_TO_SUGGEST),
-        (said(" \n"), Reason.NOTHING_TO_SUGGEST),
-        (said(finish="shed"), Reason.OVERLOADED),
-        (said(finish="budget"), Reason.OVER_BUDGET),
-        (said("ab", finish="superseded"), Reason.NEWER_KEYSTROKE),
-        ([Ended("path_excluded")], Reason.EXCLUDED),
-        ([Ended("offline")], Reason.OFFLINE),
-        ([Ended("internal")], Reason.REFUSED),
-        ([Ended("rate_limited", retry_after_s=2.0)], Reason.OVERLOADED),
+        (said("shown?", finish="filtered"), SkipReason.NOTHING_TO_SUGGEST),
+        (said(), SkipReason.NOTHING_TO_SUGGEST),
+        (said(" \n"), SkipReason.NOTHING_TO_SUGGEST),
+        (said(finish="shed"), SkipReason.OVERLOADED),
+        (said(finish="budget"), SkipReason.OVER_BUDGET),
+        (said("ab", finish="superseded"), SkipReason.NEWER_KEYSTROKE),
+        ([RequestEnded("path_excluded")], SkipReason.EXCLUDED),
+        ([RequestEnded("offline")], SkipReason.OFFLINE),
+        ([RequestEnded("internal")], SkipReason.REFUSED),
+        ([RequestEnded("rate_limited", retry_after_s=2.0)], SkipReason.OVERLOADED),
     ],
 )
 async def test_every_end_without_a_text_has_its_reason(
-    desk: Desk, answer: list[dict[str, str] | Ended], reason: Reason
+    desk: Desk, answer: list[dict[str, str] | RequestEnded], reason: SkipReason
 ) -> None:
     desk.gateway.ready.append(answer)
 
@@ -263,11 +265,11 @@ async def test_where_nothing_came_it_is_not_asked_again(desk: Desk) -> None:
     await desk.asks()
 
     assert len(desk.gateway.asked) == 1
-    assert desk.assistant.last_reason is Reason.NOTHING_TO_SUGGEST
+    assert desk.assistant.last_reason is SkipReason.NOTHING_TO_SUGGEST
 
 
 async def test_who_is_told_to_come_back_later_does(desk: Desk) -> None:
-    desk.gateway.ready += [[Ended("rate_limited", retry_after_s=2.0)], said("a")]
+    desk.gateway.ready += [[RequestEnded("rate_limited", retry_after_s=2.0)], said("a")]
     await desk.asks()
     desk.clock.now_s += 1.9
     too_early = await desk.asks()
@@ -279,13 +281,13 @@ async def test_who_is_told_to_come_back_later_does(desk: Desk) -> None:
 
 
 async def test_midnight_is_not_waited_for(desk: Desk) -> None:
-    desk.gateway.ready += [[Ended("budget_spent", retry_after_s=30_000.0)], said("a")]
+    desk.gateway.ready += [[RequestEnded("budget_spent", retry_after_s=30_000.0)], said("a")]
     await desk.asks()
     await desk.asks()
     held = desk.assistant.last_reason
     desk.clock.now_s += 61
 
-    assert held is Reason.OVER_BUDGET
+    assert held is SkipReason.OVER_BUDGET
     assert await desk.asks() is not None
 
 
@@ -295,7 +297,7 @@ async def test_who_presses_a_key_for_it_does_not_wait(desk: Desk) -> None:
 
     assert await desk.asks() is None
     assert await desk.asks(is_invoked=True) is not None
-    assert desk.statuses[-1] is Status.READY
+    assert desk.statuses[-1] is ServerStatus.READY
 
 
 async def test_over_budget_is_a_status_until_it_is_over(desk: Desk) -> None:
@@ -304,20 +306,20 @@ async def test_over_budget_is_a_status_until_it_is_over(desk: Desk) -> None:
     desk.clock.now_s += 61
     await desk.asks()
 
-    seen = [status for status in desk.statuses if status is not Status.WORKING]
-    assert seen == [Status.READY, Status.OVER_BUDGET, Status.READY]
+    seen = [status for status in desk.statuses if status is not ServerStatus.WORKING]
+    assert seen == [ServerStatus.READY, ServerStatus.OVER_BUDGET, ServerStatus.READY]
 
 
 @pytest.mark.parametrize(
     ("known", "reason"),
     [
-        ({"is_connected": False}, Reason.OFFLINE),
-        ({"is_signed_out": True}, Reason.SIGNED_OUT),
-        ({"is_paused": True}, Reason.PAUSED),
+        ({"is_connected": False}, SkipReason.OFFLINE),
+        ({"is_signed_out": True}, SkipReason.SIGNED_OUT),
+        ({"is_paused": True}, SkipReason.PAUSED),
     ],
 )
 async def test_without_a_gateway_nothing_is_asked(
-    desk: Desk, known: dict[str, bool], reason: Reason
+    desk: Desk, known: dict[str, bool], reason: SkipReason
 ) -> None:
     desk.board.set(**known)
 
@@ -328,7 +330,7 @@ async def test_without_a_gateway_nothing_is_asked(
 
 async def test_a_language_that_the_gateway_does_not_know_is_left_out(desk: Desk) -> None:
     desk.open("a = |\n", language="klingon")
-    desk.gateway.ready += [[Ended("unknown_language")], said("b")]
+    desk.gateway.ready += [[RequestEnded("unknown_language")], said("b")]
     await desk.asks()
 
     assert await desk.asks() is not None
@@ -344,7 +346,7 @@ async def test_a_file_that_is_closed_meanwhile_is_offered_nothing(desk: Desk) ->
     assert await asked is None
     assert desk.gateway.taken_back == ["1"]
     assert await desk.asks() is None
-    assert desk.assistant.last_reason is Reason.FILE_GONE
+    assert desk.assistant.last_reason is SkipReason.FILE_GONE
 
 
 async def test_a_file_that_has_changed_meanwhile_is_offered_nothing(desk: Desk) -> None:
@@ -372,7 +374,7 @@ async def test_what_follows_is_asked_for_while_a_suggestion_stands() -> None:
     assert offer is not None
     assert offer.text == " + 1"
     assert len(desk.gateway.asked) == 2
-    assert desk.statuses.count(Status.WORKING) == 1
+    assert desk.statuses.count(ServerStatus.WORKING) == 1
 
 
 async def test_who_types_on_gets_nothing_fetched_ahead() -> None:

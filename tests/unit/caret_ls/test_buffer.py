@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret_ls.text_document import Buffer, Edit, Position, chars_of, split_lines, units_of
+from caret_ls.text_document import (
+    Position,
+    TextDocument,
+    TextEdit,
+    chars_from_utf16,
+    split_lines,
+    utf16_length,
+)
 
 texts = st.text(
     alphabet=["a", "b", "\n", "\r", "\t", "é", "中", "😀", "\x0c", "\u2028"], max_size=30
@@ -18,27 +25,27 @@ def position_of(text: str, offset: int) -> Position:
             return Position(number, len(content[:offset].encode("utf-16-le")) // 2)
         offset -= len(line)
         if offset < 0:  # within "\r\n", where no cursor stands
-            return Position(number, units_of(content))
+            return Position(number, utf16_length(content))
     return Position(len(lines), 0)
 
 
 def offset_of(text: str, position: Position) -> int:
-    return Buffer(text).offset(position)
+    return TextDocument(text).offset(position)
 
 
-def made_in(text: str, edit: Edit) -> str:
+def made_in(text: str, edit: TextEdit) -> str:
     return text[: edit.at] + edit.inserted + text[edit.at + edit.deleted :]
 
 
 @given(texts)
 def test_the_lines_are_the_text(text: str) -> None:
     assert "".join(split_lines(text)) == text
-    assert Buffer(text).text == text
+    assert TextDocument(text).text == text
 
 
 @given(texts, st.data())
 def test_a_change_is_as_if_it_were_made_in_the_text(text: str, data: st.DataObject) -> None:
-    buffer = Buffer(text)
+    buffer = TextDocument(text)
     one, other = (data.draw(st.integers(0, len(text))) for _ in range(2))
     start, end = sorted((position_of(text, one), position_of(text, other)), key=_order)
     inserted = data.draw(texts)
@@ -50,73 +57,73 @@ def test_a_change_is_as_if_it_were_made_in_the_text(text: str, data: st.DataObje
     assert edit.at + edit.deleted == last
     assert not edit.inserted or not text[edit.at : last].startswith(edit.inserted[0])
     assert buffer.text == text[:first] + inserted + text[last:]
-    assert Buffer(buffer.text)._lines == buffer._lines
+    assert TextDocument(buffer.text)._lines == buffer._lines
 
 
 @given(texts, texts)
 def test_of_all_the_text_what_differs_is_the_change(text: str, other: str) -> None:
-    edit = Buffer(text).replace_all(other)
+    edit = TextDocument(text).replace_all(other)
 
     assert made_in(text, edit) == other
 
 
 def test_a_character_put_in_by_an_editor_that_sends_all_is_one_character() -> None:
-    assert Buffer("one\ntwo\n").replace_all("one\ntwo!\n") == Edit(7, 0, "!")
+    assert TextDocument("one\ntwo\n").replace_all("one\ntwo!\n") == TextEdit(7, 0, "!")
 
 
 def test_a_word_replaced_by_a_longer_one_goes_on_from_it() -> None:
-    edit = Buffer("x = mo").replace(Position(0, 4), Position(0, 6), "mode")
+    edit = TextDocument("x = mo").replace(Position(0, 4), Position(0, 6), "mode")
 
-    assert edit == Edit(6, 0, "de")
+    assert edit == TextEdit(6, 0, "de")
 
 
 @given(texts, st.data())
 def test_before_and_after_are_the_text(text: str, data: st.DataObject) -> None:
     at = position_of(text, data.draw(st.integers(0, len(text))))
-    buffer = Buffer(text)
+    buffer = TextDocument(text)
 
     assert buffer.before(at, max_chars=99) + buffer.after(at, max_chars=99) == text
     assert len(buffer.before(at, max_chars=99)) == buffer.offset(at)
 
 
 def test_of_a_long_text_whole_lines_that_fit_are_given() -> None:
-    buffer = Buffer("one\ntwo\nthree\nfour\nfive\n")
+    buffer = TextDocument("one\ntwo\nthree\nfour\nfive\n")
 
     assert buffer.before(Position(2, 3), max_chars=8) == "two\nthr"
     assert buffer.after(Position(2, 3), max_chars=8) == "ee\nfour\n"
 
 
 def test_of_a_line_that_is_too_long_its_nearest_part_is_given() -> None:
-    buffer = Buffer("abcdefgh")
+    buffer = TextDocument("abcdefgh")
 
     assert buffer.before(Position(0, 6), max_chars=3) == "def"
     assert buffer.after(Position(0, 2), max_chars=3) == "cde"
 
 
 def test_positions_count_code_units_of_utf_16() -> None:
-    buffer = Buffer("a😀b中c\n")
+    buffer = TextDocument("a😀b中c\n")
 
     assert [buffer.offset(Position(0, units)) for units in (0, 1, 3, 4, 5, 6)] == [0, 1, 2, 3, 4, 5]
     assert buffer.offset(Position(0, 2)) == 1, "in the middle of a pair is before it"
-    assert units_of("a😀b") == 4
-    assert chars_of("😀😀", 99) == 2
+    assert utf16_length("a😀b") == 4
+    assert chars_from_utf16("😀😀", 99) == 2
 
 
 @pytest.mark.parametrize("position", [Position(9, 0), Position(0, 99), Position(-1, 5)])
 def test_a_position_outside_is_the_nearest_inside(position: Position) -> None:
-    buffer = Buffer("ab\r\ncd")
+    buffer = TextDocument("ab\r\ncd")
 
     assert buffer.offset(position) in (0, 2, 6)
 
 
 def test_form_feeds_and_the_like_end_no_line() -> None:
-    buffer = Buffer("a\x0cb\u2028c\x85d\ne")
+    buffer = TextDocument("a\x0cb\u2028c\x85d\ne")
 
     assert buffer.offset(Position(1, 0)) == 8
 
 
 def test_a_carriage_return_and_a_line_feed_that_meet_are_one_end() -> None:
-    buffer = Buffer("a\r")
+    buffer = TextDocument("a\r")
     buffer.replace(Position(1, 0), Position(1, 0), "\nb")
 
     assert buffer.text == "a\r\nb"

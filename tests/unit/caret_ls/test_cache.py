@@ -2,20 +2,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret_ls.suggestion import suggested_at
-from caret_ls.suggestion_cache import MAX_SUGGESTIONS, Cache
+from caret_ls.suggestion import create_suggestion
+from caret_ls.suggestion_cache import MAX_SUGGESTIONS, SuggestionCache
 from tests.unit.caret_ls.places import place_in
 
 ABOVE = "def area(self):\n"
 
 
-def cache_of(text: str, suggestion: str, **more: str) -> Cache:
-    cache = Cache()
-    cache.put(suggested_at(place_in(text, **more), suggestion, id="1"))
+def cache_of(text: str, suggestion: str, **more: str) -> SuggestionCache:
+    cache = SuggestionCache()
+    cache.put(create_suggestion(place_in(text, **more), suggestion, id="1"))
     return cache
 
 
-def found(cache: Cache, text: str, **more: str) -> tuple[str, int] | None:
+def found(cache: SuggestionCache, text: str, **more: str) -> tuple[str, int] | None:
     """What is left to show, and how much behind the cursor it replaces."""
     remainder = cache.find(place_in(text, **more))
     return None if remainder is None else (remainder.text, remainder.replaces)
@@ -74,7 +74,7 @@ def test_where_nothing_was_suggested_is_known_for_that_very_place() -> None:
 
 def test_a_newer_suggestion_takes_the_place_of_the_one_before() -> None:
     cache = cache_of("a = |\n", "old")
-    cache.put(suggested_at(place_in("a = |\n"), "new", id="2"))
+    cache.put(create_suggestion(place_in("a = |\n"), "new", id="2"))
 
     assert found(cache, "a = |\n") == ("new", 0)
 
@@ -86,11 +86,11 @@ def test_the_same_text_in_another_file_is_another_place() -> None:
 
 
 def test_the_least_recently_used_is_forgotten() -> None:
-    cache = Cache()
+    cache = SuggestionCache()
     for number in range(MAX_SUGGESTIONS):
-        cache.put(suggested_at(place_in(f"a{number} = |"), "b", id=str(number)))
+        cache.put(create_suggestion(place_in(f"a{number} = |"), "b", id=str(number)))
     found(cache, "a0 = |")
-    cache.put(suggested_at(place_in("c = |"), "b", id="x"))
+    cache.put(create_suggestion(place_in("c = |"), "b", id="x"))
 
     assert len(cache) == MAX_SUGGESTIONS
     assert found(cache, "a0 = |") is not None
@@ -99,7 +99,7 @@ def test_the_least_recently_used_is_forgotten() -> None:
 
 def test_a_file_s_suggestions_are_forgotten() -> None:
     cache = cache_of("a = |", "b")
-    cache.put(suggested_at(place_in("a = |", uri="file:///shop/b.py"), "c", id="2"))
+    cache.put(create_suggestion(place_in("a = |", uri="file:///shop/b.py"), "c", id="2"))
     cache.forget("file:///shop/a.py")
 
     assert len(cache) == 1

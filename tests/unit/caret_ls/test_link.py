@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from caret_ls.backoff import Backoff
-from caret_ls.clock import Clock, SystemClock
+from caret_ls.clock import LoopClock, SystemLoopClock
 from caret_ls.frames import Frame
-from caret_ls.gateway_connection import Address, Ended, Link, LinkState
+from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection, RequestEnded
 from tests.fakes.polling import until
 from tests.unit.caret_ls.gateways import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import TurnedClock
@@ -17,10 +17,10 @@ from tests.unit.caret_ls.provider_harness import TurnedClock
 
 class Told:
     def __init__(self) -> None:
-        self.states: list[LinkState] = []
+        self.states: list[ConnectionState] = []
         self.frames: list[Frame] = []
 
-    def on_state(self, state: LinkState) -> None:
+    def on_state(self, state: ConnectionState) -> None:
         self.states.append(state)
 
     def on_frame(self, frame: Frame) -> None:
@@ -28,9 +28,11 @@ class Told:
 
 
 @asynccontextmanager
-async def linked(made: Gateway, clock: Clock | None = None) -> AsyncIterator[tuple[Link, Told]]:
+async def linked(
+    made: Gateway, clock: LoopClock | None = None
+) -> AsyncIterator[tuple[GatewayConnection, Told]]:
     told = Told()
-    link = Link(told, Backoff(lambda: 0.0), clock or SystemClock(), tick_s=0.01)
+    link = GatewayConnection(told, Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01)
     running = asyncio.create_task(link.run())
     link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
     try:
@@ -40,14 +42,14 @@ async def linked(made: Gateway, clock: Clock | None = None) -> AsyncIterator[tup
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def read(link: Link, id: str) -> list[Frame]:
+async def read(link: GatewayConnection, id: str) -> list[Frame]:
     async with link.asking({"type": "complete", "id": id}) as answers:
         return [answer async for answer in answers]
 
 
 async def test_it_says_who_it_is_and_asks() -> None:
     async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         asked = asyncio.create_task(read(link, "1"))
         await until(lambda: len(made.heard) == 1)
         await made.says(type="delta", id="1", text="a")
@@ -64,7 +66,7 @@ async def test_it_says_who_it_is_and_asks() -> None:
 
 async def test_leaving_early_takes_it_back() -> None:
     async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         asked = asyncio.create_task(read(link, "1"))
         await until(lambda: len(made.heard) == 1)
         asked.cancel()
@@ -75,11 +77,11 @@ async def test_leaving_early_takes_it_back() -> None:
 
 async def test_an_error_ends_it_with_its_code() -> None:
     async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         asked = asyncio.create_task(read(link, "1"))
         await until(lambda: len(made.heard) == 1)
         await made.says(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
-        with pytest.raises(Ended) as caught:
+        with pytest.raises(RequestEnded) as caught:
             await asked
 
     assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 2.5)
@@ -88,7 +90,7 @@ async def test_an_error_ends_it_with_its_code() -> None:
 
 async def test_what_answers_nothing_is_told() -> None:
     async with gateway() as made, linked(made) as (_link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         await made.says(type="policy", repository="", excluded=[], modes=[])
         await made.sockets[0].send("no json")
         await until(lambda: len(told.frames) == 2)
@@ -98,33 +100,37 @@ async def test_what_answers_nothing_is_told() -> None:
 
 async def test_when_the_gateway_goes_it_ends_and_comes_back() -> None:
     async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         asked = asyncio.create_task(read(link, "1"))
         await until(lambda: len(made.heard) == 1)
         await made.sockets[0].close(1001)
-        with pytest.raises(Ended, match="offline"):
+        with pytest.raises(RequestEnded, match="offline"):
             await asked
-        await until(lambda: told.states[-1] is LinkState.CONNECTED and len(made.sockets) == 2)
+        await until(lambda: told.states[-1] is ConnectionState.CONNECTED and len(made.sockets) == 2)
 
-    assert told.states[:3] == [LinkState.CONNECTED, LinkState.OFFLINE, LinkState.CONNECTED]
+    assert told.states[:3] == [
+        ConnectionState.CONNECTED,
+        ConnectionState.OFFLINE,
+        ConnectionState.CONNECTED,
+    ]
 
 
 async def test_after_an_hour_s_sleep_it_connects_anew() -> None:
     clock = TurnedClock()
     async with gateway() as made, linked(made, clock) as (_link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         await asyncio.sleep(0.05)
         before = len(made.sockets)
         clock.slept_s = 3_600.0
-        await until(lambda: len(made.sockets) == 2 and told.states[-1] is LinkState.CONNECTED)
+        await until(lambda: len(made.sockets) == 2 and told.states[-1] is ConnectionState.CONNECTED)
 
     assert before == 1
 
 
 async def test_without_a_connection_nothing_can_be_asked() -> None:
-    link = Link(Told(), Backoff(lambda: 0.0), SystemClock())
+    link = GatewayConnection(Told(), Backoff(lambda: 0.0), SystemLoopClock())
 
-    with pytest.raises(Ended, match="offline"):
+    with pytest.raises(RequestEnded, match="offline"):
         await read(link, "1")
     assert not link.tell({"type": "typed"})
 
@@ -134,10 +140,10 @@ async def test_a_refused_key_is_signed_out(status: int) -> None:
     async with gateway() as made:
         made.refusal = status
         async with linked(made) as (link, told):
-            await until(lambda: told.states == [LinkState.SIGNED_OUT])
+            await until(lambda: told.states == [ConnectionState.SIGNED_OUT])
             made.refusal = None
             link.move(Address(made.url, "cpk_live_other"))
-            await until(lambda: told.states[-1] is LinkState.CONNECTED)
+            await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
 
     assert len(made.headers) == 2, "a key that is refused is not tried again and again"
 
@@ -146,21 +152,21 @@ async def test_a_key_that_was_refused_is_tried_again_when_asked_to() -> None:
     async with gateway() as made:
         made.refusal = 401
         async with linked(made) as (link, told):
-            await until(lambda: told.states == [LinkState.SIGNED_OUT])
+            await until(lambda: told.states == [ConnectionState.SIGNED_OUT])
             made.refusal = None
             link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
-            await until(lambda: told.states[-1] is LinkState.CONNECTED)
+            await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
 
     assert len(made.headers) == 2
 
 
 async def test_a_revoked_key_is_signed_out() -> None:
     async with gateway() as made, linked(made) as (_link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         await made.sockets[0].close(4401)
         await until(lambda: len(told.states) == 2)
 
-    assert told.states[1] is LinkState.SIGNED_OUT
+    assert told.states[1] is ConnectionState.SIGNED_OUT
 
 
 async def test_a_gateway_that_fails_is_tried_again() -> None:
@@ -169,16 +175,16 @@ async def test_a_gateway_that_fails_is_tried_again() -> None:
         async with linked(made) as (_link, told):
             await until(lambda: len(made.headers) == 2)
             made.refusal = None
-            await until(lambda: told.states[-1] is LinkState.CONNECTED)
+            await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
 
-    assert set(told.states[:-1]) == {LinkState.OFFLINE}
+    assert set(told.states[:-1]) == {ConnectionState.OFFLINE}
 
 
 async def test_without_a_key_it_is_signed_out_and_goes_nowhere() -> None:
     async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [LinkState.CONNECTED])
+        await until(lambda: told.states == [ConnectionState.CONNECTED])
         link.move(None)
-        await until(lambda: told.states[-1] is LinkState.SIGNED_OUT)
+        await until(lambda: told.states[-1] is ConnectionState.SIGNED_OUT)
 
     assert len(made.sockets) == 1
 
@@ -186,7 +192,7 @@ async def test_without_a_key_it_is_signed_out_and_goes_nowhere() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[", "https://127.0.0.1:1"])
 async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
     told = Told()
-    link = Link(told, Backoff(lambda: 0.0), SystemClock())
+    link = GatewayConnection(told, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
     link.move(Address(url, "key"))
     try:
@@ -195,16 +201,16 @@ async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    assert set(told.states[1:]) == {LinkState.OFFLINE}
+    assert set(told.states[1:]) == {ConnectionState.OFFLINE}
 
 
 async def test_a_proxy_that_cannot_be_used_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
     told = Told()
-    link = Link(told, Backoff(lambda: 0.0), SystemClock())
+    link = GatewayConnection(told, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
     link.move(Address("https://gateway.example", "key"))
-    await until(lambda: LinkState.OFFLINE in told.states)
+    await until(lambda: ConnectionState.OFFLINE in told.states)
     await asyncio.sleep(0)
     is_running = not running.done()
     running.cancel()

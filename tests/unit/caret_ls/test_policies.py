@@ -1,9 +1,9 @@
-from caret_ls.policy_cache import MAX_AGE_S, Policies, Policy
+from caret_ls.policy_cache import MAX_AGE_S, EditorPolicy, PolicyCache
 
 ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
 
 
-def asking_policies() -> tuple[Policies, list[str]]:
+def asking_policies() -> tuple[PolicyCache, list[str]]:
     """And what they ask."""
     asked: list[str] = []
 
@@ -11,27 +11,27 @@ def asking_policies() -> tuple[Policies, list[str]]:
         asked.append(repository)
         return True
 
-    return Policies(ask), asked
+    return PolicyCache(ask), asked
 
 
 def test_until_it_is_told_everything_may_be_asked() -> None:
     policies, asked = asking_policies()
 
-    assert policies.of("shop", 0.0) == Policy()
-    assert policies.of("shop", 1.0) == Policy()
+    assert policies.of("shop", 0.0) == EditorPolicy()
+    assert policies.of("shop", 1.0) == EditorPolicy()
     assert asked == ["shop"], "once is enough"
 
 
 def test_what_is_told_holds_for_its_repository() -> None:
-    policies = Policies(lambda _: True)
+    policies = PolicyCache(lambda _: True)
     policies.take(ANSWER)
 
-    assert policies.of("shop", 0.0) == Policy(("legal/**",), is_allowed=True)
-    assert policies.of("mill", 0.0) == Policy()
+    assert policies.of("shop", 0.0) == EditorPolicy(("legal/**",), is_allowed=True)
+    assert policies.of("mill", 0.0) == EditorPolicy()
 
 
 def test_a_mode_that_is_not_named_is_not_allowed() -> None:
-    policies = Policies(lambda _: True)
+    policies = PolicyCache(lambda _: True)
     policies.take(ANSWER | {"modes": ["chat"]})
 
     assert not policies.of("shop", 0.0).is_allowed
@@ -55,7 +55,7 @@ def test_what_could_not_be_sent_is_asked_again() -> None:
         asked.append(repository)
         return False
 
-    policies = Policies(ask)
+    policies = PolicyCache(ask)
     policies.of("shop", 0.0)
     policies.of("shop", 1.0)
 

@@ -1,9 +1,9 @@
 from collections.abc import Collection
 
-from caret_ls.recent_files import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, Recency
+from caret_ls.recent_files import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, RecentFiles
 
 
-def paths(recency: Recency, texts: dict[str, str] | None = None, *, own: str = "",
+def paths(recency: RecentFiles, texts: dict[str, str] | None = None, *, own: str = "",
           barred: Collection[str] = ()) -> list[str]:  # fmt: skip
     def read(uri: str) -> str | None:
         if uri in barred:
@@ -13,8 +13,8 @@ def paths(recency: Recency, texts: dict[str, str] | None = None, *, own: str = "
     return [file.path for file in recency.files(own, read)]
 
 
-def opened(*names: str) -> Recency:
-    recency = Recency()
+def opened(*names: str) -> RecentFiles:
+    recency = RecentFiles()
     for name in names:
         recency.open(name, name)
     return recency

@@ -3,7 +3,7 @@
 import pytest
 
 from caret_ls.frames import Frame
-from caret_ls.outcome_queue import DOUBT_S, MAX_AT_ONCE, MAX_UNTOLD, Reports
+from caret_ls.outcome_queue import MAX_AT_ONCE, MAX_UNTOLD, RESEND_WINDOW_S, OutcomeQueue
 from tests.unit.caret_ls.provider_harness import TurnedClock
 
 
@@ -33,15 +33,15 @@ def clock() -> TurnedClock:
 
 
 @pytest.fixture
-def reports(wire: Wire, clock: TurnedClock) -> Reports:
-    return Reports(wire.tell, clock)
+def reports(wire: Wire, clock: TurnedClock) -> OutcomeQueue:
+    return OutcomeQueue(wire.tell, clock)
 
 
 def outcome(request_id: str, **more: str) -> Frame:
     return {"type": "outcome", "id": "1", "request_id": request_id, **more}
 
 
-def test_what_is_told_without_a_connection_waits_for_one(wire: Wire, reports: Reports) -> None:
+def test_what_is_told_without_a_connection_waits_for_one(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     for name in "ab":
         reports.report(outcome(name))
@@ -52,10 +52,10 @@ def test_what_is_told_without_a_connection_waits_for_one(wire: Wire, reports: Re
 
 
 def test_what_went_into_a_connection_shortly_before_its_end_is_told_again(
-    wire: Wire, reports: Reports, clock: TurnedClock
+    wire: Wire, reports: OutcomeQueue, clock: TurnedClock
 ) -> None:
     reports.report(outcome("long ago"))
-    clock.now_s += DOUBT_S + 1
+    clock.now_s += RESEND_WINDOW_S + 1
     reports.report(outcome("lately"))
     wire.told.clear()
     wire.is_open = False
@@ -67,17 +67,17 @@ def test_what_went_into_a_connection_shortly_before_its_end_is_told_again(
 
 
 def test_it_stays_in_doubt_until_a_connection_has_lived(
-    wire: Wire, reports: Reports, clock: TurnedClock
+    wire: Wire, reports: OutcomeQueue, clock: TurnedClock
 ) -> None:
     reports.report(outcome("a"))
     reports.reconnected()
-    clock.now_s += DOUBT_S + 1
+    clock.now_s += RESEND_WINDOW_S + 1
     reports.reconnected()
 
     assert wire.ids == ["a", "a"]
 
 
-def test_what_waits_is_not_overtaken(wire: Wire, reports: Reports) -> None:
+def test_what_waits_is_not_overtaken(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     reports.report(outcome("shown"))
     wire.is_open = True
@@ -87,7 +87,7 @@ def test_what_waits_is_not_overtaken(wire: Wire, reports: Reports) -> None:
     assert wire.ids == ["shown", "accepted"]
 
 
-def test_requests_find_room_beside_it(wire: Wire, reports: Reports) -> None:
+def test_requests_find_room_beside_it(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     for number in range(MAX_AT_ONCE + 1):
         reports.report(outcome(str(number)))
@@ -99,7 +99,7 @@ def test_requests_find_room_beside_it(wire: Wire, reports: Reports) -> None:
     assert (first, len(wire.told)) == (MAX_AT_ONCE, MAX_AT_ONCE + 1)
 
 
-def test_what_waits_is_bounded_and_the_oldest_goes(wire: Wire, reports: Reports) -> None:
+def test_what_waits_is_bounded_and_the_oldest_goes(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     for number in range(MAX_UNTOLD + 10):
         reports.report(outcome(str(number)))
@@ -111,7 +111,7 @@ def test_what_waits_is_bounded_and_the_oldest_goes(wire: Wire, reports: Reports)
     assert wire.ids[0] == "10"
 
 
-def test_code_does_not_wait(wire: Wire, reports: Reports) -> None:
+def test_code_does_not_wait(wire: Wire, reports: OutcomeQueue) -> None:
     reports.report(outcome("a", text="planted"))
     assert wire.told[0]["text"] == "planted"
     reports.reconnected()
@@ -124,7 +124,7 @@ def test_code_does_not_wait(wire: Wire, reports: Reports) -> None:
     assert "planted" not in str(wire.told[1:])
 
 
-def test_what_no_other_connection_would_know_is_not_kept(wire: Wire, reports: Reports) -> None:
+def test_what_no_other_connection_would_know_is_not_kept(wire: Wire, reports: OutcomeQueue) -> None:
     reports.report({"type": "outcome", "id": "1"})
     wire.is_open = False
     reports.report({"type": "outcome", "id": "2"})
@@ -134,7 +134,7 @@ def test_what_no_other_connection_would_know_is_not_kept(wire: Wire, reports: Re
     assert [frame["id"] for frame in wire.told] == ["1"]
 
 
-def test_another_gateway_is_told_nothing_of_it(wire: Wire, reports: Reports) -> None:
+def test_another_gateway_is_told_nothing_of_it(wire: Wire, reports: OutcomeQueue) -> None:
     reports.report(outcome("a"))
     wire.is_open = False
     reports.report(outcome("b"))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from caret_ls.git_repository import Checkout, checkout_of, name_of, repository_of
+from caret_ls.git_repository import GitHead, name_of, read_head, repository_of
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -65,18 +65,18 @@ def test_a_switch_and_a_commit_are_seen(folder: Path) -> None:
     repository = repository_of(folder / "src" / "a.py")
     assert repository is not None
     first = git(folder, "rev-parse", "HEAD")
-    began = checkout_of(repository)
+    began = read_head(repository)
     git(folder, "commit", "-q", "--allow-empty", "-m", "second")
-    pulled = checkout_of(repository)
+    pulled = read_head(repository)
     git(folder, "switch", "-q", "-c", "feature/x")
-    switched = checkout_of(repository)
+    switched = read_head(repository)
     git(folder, "checkout", "-q", first)
 
     second = git(folder, "rev-parse", "main")
-    assert began == Checkout("main", first)
-    assert pulled == Checkout("main", second)
-    assert switched == Checkout("feature/x", second)
-    assert checkout_of(repository) == Checkout("", first)
+    assert began == GitHead("main", first)
+    assert pulled == GitHead("main", second)
+    assert switched == GitHead("feature/x", second)
+    assert read_head(repository) == GitHead("", first)
 
 
 def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: P
 
     assert repository is not None
     assert repository.name == "acme/shop"
-    assert checkout_of(repository) == Checkout("side", git(folder, "rev-parse", "HEAD"))
+    assert read_head(repository) == GitHead("side", git(folder, "rev-parse", "HEAD"))
 
 
 def test_a_broken_one_is_none_and_no_fault(folder: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_broken_one_is_none_and_no_fault(folder: Path) -> None:
     assert repository is not None
     (folder / ".git" / "HEAD").unlink()
 
-    assert checkout_of(repository) is None
+    assert read_head(repository) is None
 
 
 def test_a_folder_that_cannot_be_looked_into_is_in_no_repository(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from caret_ls.completion_provider import Wish
+from caret_ls.completion_provider import InlineRequest
 from caret_ls.gateway_connection import Address
-from caret_ls.session import Change, Session
+from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings
-from caret_ls.status_board import Status
+from caret_ls.status_board import ServerStatus
 from caret_ls.text_document import Position
 from tests.fakes.polling import until
 from tests.unit.caret_ls.gateways import Gateway, gateway
@@ -40,29 +40,29 @@ class Work:
     session: FailingSession
     clock: TurnedClock
     running: "asyncio.Task[None]"
-    statuses: list[Status] = field(default_factory=list)
+    statuses: list[ServerStatus] = field(default_factory=list)
 
     def go_to(self, made: Gateway, key: str = "key") -> None:
         self.session.set_up(self.session.settings, Address(made.url, key))
 
-    async def reaches(self, status: Status) -> None:
+    async def reaches(self, status: ServerStatus) -> None:
         await soon(lambda: self.session.board.status is status)
 
     async def takes_a_suggestion_of(self, made: Gateway) -> None:
         """Once it is connected, at the end of the file, `b = `; it is `a + 1`."""
         made.suggestion = "a + 1"
         self.go_to(made)
-        await self.reaches(Status.READY)
+        await self.reaches(ServerStatus.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
-        offer = await self.session.assistant.suggest(URI, Wish(end, is_invoked=True))
+        offer = await self.session.assistant.suggest(URI, InlineRequest(end, is_invoked=True))
         assert offer is not None
-        self.session.change(URI, [Change(offer.text, end, end)])
+        self.session.change(URI, [TextChange(offer.text, end, end)])
 
 
 @asynccontextmanager
 async def at_work(*, share_edits: bool = False) -> AsyncIterator[Work]:
-    clock, statuses = TurnedClock(), list[Status]()
+    clock, statuses = TurnedClock(), list[ServerStatus]()
     settings = Settings(prefetch=False, share_edits=share_edits)
     session = FailingSession(settings, clock, statuses.append, upkeep_every_s=0.01)
     work = Work(session, clock, asyncio.create_task(session.run()), statuses)
@@ -103,13 +103,15 @@ async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection()
         await soon(lambda: len(made.sockets) == 2 and len(made.told("accepted")) == 2)
         work.clock.now_s += 31
         await soon(lambda: made.told("persisted") != [])
-        await work.reaches(Status.READY)
-        offer = await work.session.assistant.suggest(URI, Wish(Position(1, 4), is_invoked=True))
+        await work.reaches(ServerStatus.READY)
+        offer = await work.session.assistant.suggest(
+            URI, InlineRequest(Position(1, 4), is_invoked=True)
+        )
 
     (persisted,) = made.told("persisted")
     assert persisted["request_id"] == made.told("shown")[0]["request_id"]
     assert offer is not None, "it goes on as before"
-    assert Status.SIGNED_OUT not in work.statuses[1:]
+    assert ServerStatus.SIGNED_OUT not in work.statuses[1:]
     assert not work.running.done() or work.running.cancelled()
 
 
@@ -119,7 +121,7 @@ async def test_what_happens_without_a_connection_is_told_to_the_next() -> None:
         await soon(lambda: made.told("accepted") != [])
         made.refusal = 503
         await made.sockets[-1].close(1012)
-        await work.reaches(Status.OFFLINE)
+        await work.reaches(ServerStatus.OFFLINE)
         work.clock.now_s += 61
         await asyncio.sleep(0.05)
         assert made.told("persisted") == []

@@ -3,15 +3,15 @@ from typing import Any
 
 import pytest
 
-from caret_ls.file_kind import Nature
-from caret_ls.skip_rules import Reason, Rules, reason_to_skip
+from caret_ls.file_kind import FileKind
+from caret_ls.skip_rules import SkipReason, SkipRules, skip_reason
 from tests.unit.caret_ls.places import place_in
 
-RULES = Rules()
+RULES = SkipRules()
 
 
-def reason(text: str, rules: Rules = RULES, **more: Any) -> Reason | None:
-    return reason_to_skip(place_in(text, **more), rules, nature=Nature.WRITTEN, has_selection=False)
+def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | None:
+    return skip_reason(place_in(text, **more), rules, nature=FileKind.WRITTEN, has_selection=False)
 
 
 @pytest.mark.parametrize(
@@ -20,33 +20,33 @@ def reason(text: str, rules: Rules = RULES, **more: Any) -> Reason | None:
         ("a = |", None),
         ("a = f(|)", None),
         ("a = f(|);", None),
-        ("a = 1;|", Reason.STATEMENT_ENDED),
-        ("}  |\nb", Reason.STATEMENT_ENDED),
+        ("a = 1;|", SkipReason.STATEMENT_ENDED),
+        ("}  |\nb", SkipReason.STATEMENT_ENDED),
         ("for (;|)", None),
-        ("a = | + b", Reason.MID_LINE),
-        ("# why |", Reason.IN_COMMENT),
-        ("a = 'it|'", Reason.IN_STRING),
-        (" \n|\n", Reason.BLANK_FILE),
+        ("a = | + b", SkipReason.MID_LINE),
+        ("# why |", SkipReason.IN_COMMENT),
+        ("a = 'it|'", SkipReason.IN_STRING),
+        (" \n|\n", SkipReason.BLANK_FILE),
         ("|\nb = 1", None),
     ],
 )
-def test_what_is_not_worth_asking_for(text: str, expected: Reason | None) -> None:
+def test_what_is_not_worth_asking_for(text: str, expected: SkipReason | None) -> None:
     assert reason(text) is expected
 
 
 def test_comments_and_strings_are_asked_for_by_those_who_want_it() -> None:
-    assert reason("# why |", Rules(in_comments=True)) is None
-    assert reason("a = 'it|'", Rules(in_strings=True)) is None
+    assert reason("# why |", SkipRules(in_comments=True)) is None
+    assert reason("a = 'it|'", SkipRules(in_strings=True)) is None
 
 
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        (Rules(is_paused=True), Reason.PAUSED),
-        (Rules(languages_off=frozenset({"python"})), Reason.LANGUAGE_OFF),
+        (SkipRules(is_paused=True), SkipReason.PAUSED),
+        (SkipRules(languages_off=frozenset({"python"})), SkipReason.LANGUAGE_OFF),
     ],
 )
-def test_what_the_user_has_turned_off(rules: Rules, expected: Reason) -> None:
+def test_what_the_user_has_turned_off(rules: SkipRules, expected: SkipReason) -> None:
     assert reason("a = |", rules) is expected
     assert reason("a = |", rules, is_invoked=True) is None
 
@@ -54,28 +54,28 @@ def test_what_the_user_has_turned_off(rules: Rules, expected: Reason) -> None:
 @pytest.mark.parametrize(
     ("rules", "nature", "expected"),
     [
-        (Rules(excluded=("a.*",)), Nature.WRITTEN, Reason.EXCLUDED),
-        (Rules(is_allowed=False), Nature.WRITTEN, Reason.MODE_OFF),
-        (RULES, Nature.SECRET, Reason.SECRET_FILE),
-        (RULES, Nature.GENERATED, Reason.GENERATED_FILE),
+        (SkipRules(excluded=("a.*",)), FileKind.WRITTEN, SkipReason.EXCLUDED),
+        (SkipRules(is_allowed=False), FileKind.WRITTEN, SkipReason.MODE_OFF),
+        (RULES, FileKind.SECRET, SkipReason.SECRET_FILE),
+        (RULES, FileKind.GENERATED, SkipReason.GENERATED_FILE),
     ],
 )
 @pytest.mark.parametrize("is_invoked", [False, True])
 def test_what_nobody_may_ask_for(
-    rules: Rules, nature: Nature, expected: Reason, is_invoked: bool
+    rules: SkipRules, nature: FileKind, expected: SkipReason, is_invoked: bool
 ) -> None:
     place = place_in("a = |", is_invoked=is_invoked)
 
-    assert reason_to_skip(place, rules, nature=nature, has_selection=False) is expected
+    assert skip_reason(place, rules, nature=nature, has_selection=False) is expected
 
 
 def test_where_something_is_selected_nothing_is_asked_unless_by_a_key() -> None:
     place = place_in("a = |")
-    skipped = reason_to_skip(place, RULES, nature=Nature.WRITTEN, has_selection=True)
+    skipped = skip_reason(place, RULES, nature=FileKind.WRITTEN, has_selection=True)
     invoked = replace(place, is_invoked=True)
 
-    assert skipped is Reason.SELECTION
-    assert reason_to_skip(invoked, RULES, nature=Nature.WRITTEN, has_selection=True) is None
+    assert skipped is SkipReason.SELECTION
+    assert skip_reason(invoked, RULES, nature=FileKind.WRITTEN, has_selection=True) is None
 
 
 def test_by_a_key_it_is_asked_for_everywhere() -> None:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from caret_ls.debounce import MIN_WAIT_MS
-from caret_ls.skip_rules import Reason
-from caret_ls.status_board import Status
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import ServerStatus
 from tests.unit.caret_ls.provider_harness import Desk
 
 
@@ -34,8 +34,8 @@ async def test_an_answer_that_never_comes_is_given_up() -> None:
     async with asyncio.timeout(10):
         assert await asked is None
     assert wait_ms(desk) > MIN_WAIT_MS, "it is asked less often"
-    assert desk.assistant.last_reason is Reason.OVERLOADED
-    assert desk.statuses == [Status.READY, Status.WORKING, Status.READY]
+    assert desk.assistant.last_reason is SkipReason.OVERLOADED
+    assert desk.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
     assert desk.gateway.taken_back == ["1"]
 
 

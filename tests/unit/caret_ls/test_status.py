@@ -1,10 +1,10 @@
 import pytest
 
-from caret_ls.status_board import Status, StatusBoard
+from caret_ls.status_board import ServerStatus, StatusBoard
 
 
-def board() -> tuple[StatusBoard, list[Status]]:
-    told: list[Status] = []
+def board() -> tuple[StatusBoard, list[ServerStatus]]:
+    told: list[ServerStatus] = []
     return StatusBoard(told.append), told
 
 
@@ -17,22 +17,22 @@ def test_each_word_is_told_once() -> None:
     made.end()
     made.end()
 
-    assert told == [Status.READY, Status.WORKING, Status.READY]
+    assert told == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
 
 
 @pytest.mark.parametrize(
     ("known", "status"),
     [
-        ({}, Status.OFFLINE),
-        ({"is_connected": True}, Status.READY),
-        ({"is_connected": True, "is_over_budget": True}, Status.OVER_BUDGET),
-        ({"is_over_budget": True}, Status.OFFLINE),
-        ({"is_signed_out": True}, Status.SIGNED_OUT),
-        ({"is_connected": True, "is_signed_out": True, "is_paused": True}, Status.PAUSED),
+        ({}, ServerStatus.OFFLINE),
+        ({"is_connected": True}, ServerStatus.READY),
+        ({"is_connected": True, "is_over_budget": True}, ServerStatus.OVER_BUDGET),
+        ({"is_over_budget": True}, ServerStatus.OFFLINE),
+        ({"is_signed_out": True}, ServerStatus.SIGNED_OUT),
+        ({"is_connected": True, "is_signed_out": True, "is_paused": True}, ServerStatus.PAUSED),
     ],
 )
 def test_what_the_user_can_do_something_about_comes_first(
-    known: dict[str, bool], status: Status
+    known: dict[str, bool], status: ServerStatus
 ) -> None:
     made, _ = board()
     made.set(**known)

@@ -1,22 +1,22 @@
 import pytest
 
-from caret_ls.text_document import Edit
+from caret_ls.text_document import TextEdit
 from caret_ls.typing_counter import EVERY_S, MAX_LANGUAGES, TypingCount, is_typed
 
 
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
-        (Edit(0, 0, "a"), True),
-        (Edit(0, 0, "()"), True),
-        (Edit(0, 1, ")"), True),
-        (Edit(0, 0, "\n        "), True),
-        (Edit(0, 0, "pasted"), False),
-        (Edit(0, 1, ""), False),
-        (Edit(0, 7, "a"), False),
+        (TextEdit(0, 0, "a"), True),
+        (TextEdit(0, 0, "()"), True),
+        (TextEdit(0, 1, ")"), True),
+        (TextEdit(0, 0, "\n        "), True),
+        (TextEdit(0, 0, "pasted"), False),
+        (TextEdit(0, 1, ""), False),
+        (TextEdit(0, 7, "a"), False),
     ],
 )
-def test_what_a_key_puts_in(edit: Edit, expected: bool) -> None:
+def test_what_a_key_puts_in(edit: TextEdit, expected: bool) -> None:
     assert is_typed(edit) is expected
 
 

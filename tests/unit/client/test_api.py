@@ -12,8 +12,8 @@ from rich.console import Console
 
 from caret.client.api import cli, http_client
 from caret.client.api.cli import EXIT_REFUSED, EXIT_UNANSWERED, EXIT_USAGE, run
-from caret.client.api.http_client import Asked, Caller, Refused, Unanswered
-from caret.client.api.openapi_operations import Kind, NotDescribed, read_operations
+from caret.client.api.http_client import ApiError, ApiRequest, Caller, ServerUnreachable
+from caret.client.api.openapi_operations import NotDescribed, ParameterType, read_operations
 from caret.client.api.output import show
 
 DOCUMENT: dict[str, Any] = {
@@ -40,7 +40,7 @@ DOCUMENT: dict[str, Any] = {
                 ],
                 "requestBody": {
                     "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/NewKey"}}
+                        "application/json": {"schema": {"$ref": "#/components/schemas/KeyRequest"}}
                     }
                 },
             },
@@ -63,7 +63,7 @@ DOCUMENT: dict[str, Any] = {
     "components": {
         "schemas": {
             "Kind": {"type": "string", "enum": ["live", "svc"]},
-            "NewKey": {
+            "KeyRequest": {
                 "type": "object",
                 "required": ["name"],
                 "properties": {
@@ -207,7 +207,7 @@ def test_a_busy_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPat
         "http://caret.test", None, sleep=pauses.append, transport=httpx.MockTransport(server)
     )
 
-    caller.ask(Asked("GET", "/api/v1/report"))
+    caller.ask(ApiRequest("GET", "/api/v1/report"))
 
     assert pauses == [7.0]
 
@@ -307,8 +307,8 @@ def test_shapes_are_read_through_references_and_null() -> None:
     create = next(each for each in read_operations(DOCUMENT) if each.command == "create")
 
     assert {each.name: each.kind for each in create.fields if each.name in ("kind", "scopes")} == {
-        "kind": Kind.TEXT,
-        "scopes": Kind.LIST,
+        "kind": ParameterType.TEXT,
+        "scopes": ParameterType.LIST,
     }
 
 
@@ -316,8 +316,8 @@ def test_a_refusal_has_its_code() -> None:
     problem = httpx.Response(409, json={"code": "conflict", "detail": "Too late."})
     caller = Caller("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
 
-    with pytest.raises(Refused, match="Too late") as refused:
-        caller.ask(Asked("PUT", "/api/v1/policy", body={}))
+    with pytest.raises(ApiError, match="Too late") as refused:
+        caller.ask(ApiRequest("PUT", "/api/v1/policy", body={}))
 
     assert (refused.value.status, refused.value.code) == (409, "conflict")
 
@@ -326,8 +326,8 @@ def test_nobody_there_is_unanswered() -> None:
     transport = httpx.MockTransport(Server(*[httpx.ConnectError("no")] * 9))
     caller = Caller("http://caret.test", None, sleep=lambda _: None, transport=transport)
 
-    with pytest.raises(Unanswered):
-        caller.ask(Asked("GET", "/api/v1/report"))
+    with pytest.raises(ServerUnreachable):
+        caller.ask(ApiRequest("GET", "/api/v1/report"))
 
 
 def shown(answer: Any) -> str:

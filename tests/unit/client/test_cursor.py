@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.client.cursor import CursorOutside, Cut, cut_at
+from caret.client.cursor import CursorOutOfRange, CursorSplit, cut_at
 from caret.client.language_detection import language_of
 
 TEXT = "abc\nde\n"
@@ -13,15 +13,15 @@ TEXT = "abc\nde\n"
 @pytest.mark.parametrize(
     ("line", "column", "cut"),
     [
-        (1, 1, Cut("", "abc\nde\n")),
-        (1, 2, Cut("a", "bc\nde\n")),
-        (1, 4, Cut("abc", "\nde\n")),
-        (2, 1, Cut("abc\n", "de\n")),
-        (2, 3, Cut("abc\nde", "\n")),
-        (3, 1, Cut("abc\nde\n", "")),
+        (1, 1, CursorSplit("", "abc\nde\n")),
+        (1, 2, CursorSplit("a", "bc\nde\n")),
+        (1, 4, CursorSplit("abc", "\nde\n")),
+        (2, 1, CursorSplit("abc\n", "de\n")),
+        (2, 3, CursorSplit("abc\nde", "\n")),
+        (3, 1, CursorSplit("abc\nde\n", "")),
     ],
 )
-def test_lines_and_columns_count_from_one(line: int, column: int, cut: Cut) -> None:
+def test_lines_and_columns_count_from_one(line: int, column: int, cut: CursorSplit) -> None:
     assert cut_at(TEXT, line=line, column=column) == cut
 
 
@@ -37,12 +37,12 @@ def test_lines_and_columns_count_from_one(line: int, column: int, cut: Cut) -> N
     ],
 )
 def test_a_cursor_outside_is_told_where_the_end_is(line: int, column: int, says: str) -> None:
-    with pytest.raises(CursorOutside, match=says):
+    with pytest.raises(CursorOutOfRange, match=says):
         cut_at(TEXT, line=line, column=column)
 
 
 def test_an_empty_file_has_one_place() -> None:
-    assert cut_at("", line=1, column=1) == Cut("", "")
+    assert cut_at("", line=1, column=1) == CursorSplit("", "")
 
 
 @given(st.text(alphabet="ab\n世🙂\r\t"), st.data())

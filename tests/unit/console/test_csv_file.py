@@ -3,7 +3,7 @@
 import pytest
 
 from console.layout import csv_response
-from console.layout.csv_response import first_rows, notes_of
+from console.layout.csv_response import collect_rows, notes_of
 from tenants.base.pagination import MAX_PAGE, Page
 
 
@@ -19,7 +19,7 @@ def test_pages_are_gathered_until_the_last_or_the_files_end(
     monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
     pages = numbered(num_pages)
 
-    gathered = first_rows(lambda cursor: pages[int(cursor or 0)])
+    gathered = collect_rows(lambda cursor: pages[int(cursor or 0)])
 
     assert gathered.rows == [*range(min(num_pages, 3))]
     assert gathered.is_cut == is_cut

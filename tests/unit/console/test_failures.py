@@ -7,7 +7,7 @@ import pytest
 from django.utils.translation import override
 
 from caret.foundation.egress import http_client
-from console.delivery_errors import OF_EXCHANGES, said_error
+from console.delivery_errors import OF_EXCHANGES, translate_delivery_error
 from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 
 
@@ -27,7 +27,7 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 )
 def test_an_error_is_said_in_german(error: str, said: str) -> None:
     with override("de"):
-        assert said_error(error) == said
+        assert translate_delivery_error(error) == said
 
 
 def test_all_that_an_exchange_may_say_is() -> None:
@@ -36,10 +36,10 @@ def test_all_that_an_exchange_may_say_is() -> None:
         for node in ast.walk(ast.parse(inspect.getsource(http_client)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == http_client.NotAnswered.__name__
+        and node.func.id == http_client.RequestFailed.__name__
         and isinstance(node.args[0], ast.Constant)
     }
 
     assert raised == set(OF_EXCHANGES)
     with override("de"):
-        assert not [each for each in OF_EXCHANGES if said_error(each) == each]
+        assert not [each for each in OF_EXCHANGES if translate_delivery_error(each) == each]

@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpRequest, StreamingHttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
 
-from console.api.temp_file_response import HELD_BYTES, made_file
+from console.api.temp_file_response import HELD_BYTES, temp_file_response
 
 DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is held
 
@@ -23,7 +23,7 @@ class Made:
 
 
 def answer(request: HttpRequest, write: Callable[[IO[bytes]], object]) -> StreamingHttpResponse:
-    return made_file(request, write, name="ada.zip", content_type="application/zip")
+    return temp_file_response(request, write, name="ada.zip", content_type="application/zip")
 
 
 def test_it_is_what_was_written_and_goes_with_the_answer() -> None:

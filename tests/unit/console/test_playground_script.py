@@ -9,19 +9,19 @@ from typing import Final
 
 import pytest
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from console.playground_texts import COLUMNS, SEGMENTS, TEXTS
 from console.views.playground import LANGUAGES, stream_url
 from inference.completion.segment import SegmentKind
-from inference.filtering.filter_reason import CutReason
+from inference.filtering.filter_reason import FilterReason
 from inference.gateway.language_ids import LANGUAGES as KNOWN_LANGUAGES
-from inference.gateway.protocol.frames import Meta
+from inference.gateway.protocol.frames import CompletionMeta
 
 REPOSITORY: Final = Path(__file__).parents[3]
 SOURCES: Final = REPOSITORY / "console" / "playground"
 BUNDLE: Final = REPOSITORY / "console" / "static" / "playground.js"
 _RAISED: Final = re.compile(
-    r"(?:BadRequest|BadFrame|Busy|CompletionError|EngineFailed|Forbidden|Unauthenticated)"
+    r"(?:BadRequest|InvalidFrame|Busy|CompletionError|EngineError|Forbidden|Unauthenticated)"
     r"\(\s*\"([a-z_]+)\""
 )
 _DOCUMENTED: Final = re.compile(r"`([a-z_]+)`")
@@ -56,13 +56,13 @@ def test_the_bundle_runs_where_nothing_may_be_evaluated() -> None:
 
 
 def test_every_end_of_a_completion_has_words() -> None:
-    assert set(TEXTS["finish"]) == set(Finish)
-    assert set(TEXTS["cut"]) == set(CutReason)
+    assert set(TEXTS["finish"]) == set(FinishReason)
+    assert set(TEXTS["cut"]) == set(FilterReason)
 
 
 def test_every_kind_of_segment_and_every_number_has_words() -> None:
     assert set(SEGMENTS) == set(SegmentKind)
-    assert set(COLUMNS) - {"result"} <= set(Meta.__struct_fields__)
+    assert set(COLUMNS) - {"result"} <= set(CompletionMeta.__struct_fields__)
 
 
 def test_every_error_of_the_gateway_has_words() -> None:

@@ -3,29 +3,32 @@
 from django.utils import translation
 
 from caret.foundation.crypto.signing import BadSignature
-from console.error_messages import told
-from tenants.base.errors import Conflict, Invalid
+from console.error_messages import translate_error
+from tenants.base.errors import Conflict, InvalidValue
 
 
 def test_a_refusal_is_told_in_the_readers_language_with_its_values() -> None:
     error = Conflict("There are {most} teams already.", most=50)
 
     with translation.override("de"):
-        assert told(error) == "Es gibt schon 50 Teams."
+        assert translate_error(error) == "Es gibt schon 50 Teams."
 
 
 def test_programs_and_logs_read_the_same_refusal_in_english() -> None:
     with translation.override("de"):
-        error = Invalid("name", "Give the team a name of 1 to {most} characters.", most=80)
+        error = InvalidValue("name", "Give the team a name of 1 to {most} characters.", most=80)
 
         assert error.message == str(error) == "Give the team a name of 1 to 80 characters."
 
 
 def test_a_verdict_on_a_document_is_told_alike() -> None:
     with translation.override("de"):
-        assert told(BadSignature("it is not signed")) == "es ist nicht signiert"
+        assert translate_error(BadSignature("it is not signed")) == "es ist nicht signiert"
 
 
 def test_a_text_of_elsewhere_is_told_as_it_is_with_its_braces() -> None:
     with translation.override("de"):
-        assert told(Invalid("metadata_url", "{no field of ours}")) == "{no field of ours}"
+        assert (
+            translate_error(InvalidValue("metadata_url", "{no field of ours}"))
+            == "{no field of ours}"
+        )

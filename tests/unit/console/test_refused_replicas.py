@@ -6,8 +6,8 @@ import pytest
 from django.utils import translation
 
 from console.templatetags.operators import why_refused
-from inference.pools.discovery.replica_identity import Reason
-from tenants.fleet.pools.pool_status import RefusedReplica
+from inference.pools.discovery.replica_identity import MismatchReason
+from tenants.fleet.pools.pool_status import RejectedReplica
 
 
 @pytest.fixture(autouse=True)
@@ -17,19 +17,19 @@ def _in_english() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_each_reason_has_words(reason: Reason) -> None:
-    told = why_refused(RefusedReplica("one:1", reason.value, "A", "B", 1))
+@pytest.mark.parametrize("reason", MismatchReason)
+def test_each_reason_has_words(reason: MismatchReason) -> None:
+    told = why_refused(RejectedReplica("one:1", reason.value, "A", "B", 1))
 
     assert told != reason.value
     assert "%" not in told
 
 
 def test_what_was_found_and_what_was_wanted_are_named() -> None:
-    told = why_refused(RefusedReplica("one:1", "block_size", "16", "32", 1))
+    told = why_refused(RejectedReplica("one:1", "block_size", "16", "32", 1))
 
     assert told == "Its cache has blocks of 16 tokens, not of 32."
 
 
 def test_a_newer_gateways_reason_stands_as_it_is() -> None:
-    assert why_refused(RefusedReplica("one:1", "colour", "", "", 1)) == "colour"
+    assert why_refused(RejectedReplica("one:1", "colour", "", "", 1)) == "colour"

@@ -8,7 +8,7 @@ import pytest
 from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
 from caret.foundation.ids import TenantId
-from console.sign_in.saml_response import NotProven, ServiceProvider, read_response
+from console.sign_in.saml_response import InvalidSamlResponse, ServiceProvider, read_response
 from tenants.identity.sso.queries import SamlProvider as Known
 from tenants.identity.sso.saml_metadata import read_metadata
 from tests.fakes.saml_provider import Said, SamlProvider, encoded
@@ -27,7 +27,7 @@ def idp() -> SamlProvider:
 
 
 def read(idp: SamlProvider, xml: str) -> str:
-    """Whom it lets in. Raises NotProven."""
+    """Whom it lets in. Raises InvalidSamlResponse."""
     told = read_metadata(idp.metadata())
     known = Known(TenantId("acme"), told.entity_id, told.sso_url, told.certificates)
     return read_response(encoded(xml), known, US).email
@@ -55,17 +55,17 @@ def test_what_a_signature_names_is_not_run(idp: SamlProvider, before: str, after
     xml = idp.response(SAID)
     assert before in xml
 
-    with pytest.raises(NotProven, match="signature_form"):
+    with pytest.raises(InvalidSamlResponse, match="signature_form"):
         read(idp, xml.replace(before, after))
 
 
 def test_weak_digests_are_of_no_plain_form(idp: SamlProvider) -> None:
-    with pytest.raises(NotProven, match="signature_form"):
+    with pytest.raises(InvalidSamlResponse, match="signature_form"):
         read(idp, idp.response(replace(SAID, algorithm=Saml.RSA_SHA1)))
 
 
 def test_a_signed_answer_around_an_unsigned_assertion_is_not_enough(idp: SamlProvider) -> None:
-    with pytest.raises(NotProven, match="assertion_not_signed"):
+    with pytest.raises(InvalidSamlResponse, match="assertion_not_signed"):
         read(idp, idp.response(replace(SAID, is_signed=False, signs_response=True)))
 
 
@@ -73,14 +73,14 @@ def test_a_second_audience_restriction_is_refused(idp: SamlProvider) -> None:
     between = "</saml:Audience></saml:AudienceRestriction><saml:AudienceRestriction><saml:Audience>"
     both = f"{US.entity_id}{between}https://elsewhere.example"
 
-    with pytest.raises(NotProven, match="wrong_audience"):
+    with pytest.raises(InvalidSamlResponse, match="wrong_audience"):
         read(idp, idp.response(replace(SAID, audience=both)))
 
 
 def test_two_of_one_name_are_refused(idp: SamlProvider) -> None:
     xml = idp.response(SAID)
 
-    with pytest.raises(NotProven, match="repeated_id"):
+    with pytest.raises(InvalidSamlResponse, match="repeated_id"):
         read(idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{SAID.assertion_id}"', xml, count=1))
 
 
@@ -92,7 +92,7 @@ def test_encrypted_assertions_are_named_as_such(idp: SamlProvider) -> None:
         flags=re.DOTALL,
     )
 
-    with pytest.raises(NotProven, match="not_one_plain_assertion"):
+    with pytest.raises(InvalidSamlResponse, match="not_one_plain_assertion"):
         read(idp, xml)
 
 
@@ -113,7 +113,7 @@ def test_of_two_addresses_none_is_taken(idp: SamlProvider) -> None:
     said = replace(SAID, has_name_id=False, has_email_attribute=False)
     two = (("mail", "olga@acme.example"), ("mail", "otto@acme.example"))
 
-    with pytest.raises(NotProven, match="no_email"):
+    with pytest.raises(InvalidSamlResponse, match="no_email"):
         read(idp, idp.response(replace(said, attributes=two)))
 
 
@@ -128,7 +128,7 @@ def test_a_name_id_made_for_another_service_is_refused(
     said = replace(SAID, sp_name_qualifier="https://x.example/sp")
     said = replace(said, has_email_attribute=has_email_attribute)
 
-    with pytest.raises(NotProven, match="sp_name_qualifier_name_mismatch"):
+    with pytest.raises(InvalidSamlResponse, match="sp_name_qualifier_name_mismatch"):
         read(idp, idp.response(said))
 
 
@@ -141,7 +141,7 @@ def test_a_name_id_made_for_us_is_read(idp: SamlProvider) -> None:
 def test_an_answer_that_names_nobody_is_refused(idp: SamlProvider) -> None:
     said = replace(SAID, has_name_id=False, has_email_attribute=False)
 
-    with pytest.raises(NotProven, match="no_email"):
+    with pytest.raises(InvalidSamlResponse, match="no_email"):
         read(idp, idp.response(said))
 
 
@@ -174,7 +174,7 @@ def test_what_a_hostile_provider_signs_is_read_or_refused(
 ) -> None:
     said = replace(SAID, edit=lambda xml: re.sub(pattern, text, xml, count=1, flags=re.DOTALL))
 
-    with suppress(NotProven):
+    with suppress(InvalidSamlResponse):
         assert read(idp, idp.response(said)) == "olga@acme.example"
 
 
@@ -201,5 +201,5 @@ def test_what_a_hostile_browser_changes_is_refused(
     xml = idp.response(SAID)
     assert before in xml
 
-    with suppress(NotProven):
+    with suppress(InvalidSamlResponse):
         assert read(idp, xml.replace(before, after, 1)) == "olga@acme.example"

@@ -4,7 +4,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from console.request_metrics import RequestTimes, registry
+from console.request_metrics import RequestMetricsMiddleware, registry
 
 
 def _count(**labels: str) -> float:
@@ -21,7 +21,7 @@ def _count(**labels: str) -> float:
     ],
 )
 def test_answers_are_counted_by_area_and_kind_of_status(path: str, area: str) -> None:
-    timed = RequestTimes(lambda _: HttpResponse(status=503))
+    timed = RequestMetricsMiddleware(lambda _: HttpResponse(status=503))
     before = _count(area=area, status="5xx")
     seconds_before = registry.get_sample_value(
         "caret_console_request_seconds_count", {"area": area}
@@ -35,7 +35,7 @@ def test_answers_are_counted_by_area_and_kind_of_status(path: str, area: str) ->
 
 
 def test_nothing_of_an_address_becomes_a_label() -> None:
-    RequestTimes(lambda _: HttpResponse())(RequestFactory().get("/t/acme-secret"))
+    RequestMetricsMiddleware(lambda _: HttpResponse())(RequestFactory().get("/t/acme-secret"))
 
     samples = [sample for family in registry.collect() for sample in family.samples]
     assert samples

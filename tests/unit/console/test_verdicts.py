@@ -6,24 +6,26 @@ from string import Formatter
 import pytest
 from django.utils import translation
 
-from console.templatetags.findings import told
-from tenants.usage.requests.finding import Amount, Verdict
+from console.templatetags.findings import translate_finding
+from tenants.usage.requests.finding import Finding, Quantity
 
-COLD = Verdict(
+COLD = Finding(
     "cold: {uncached} of {tokens} prompt tokens were prefilled.",
-    uncached=Amount(1_812),
-    tokens=Amount(1_900),
+    uncached=Quantity(1_812),
+    tokens=Quantity(1_900),
 )
 
 
 def test_in_english_it_is_the_sentence_itself() -> None:
     with translation.override("en"):
-        assert told(COLD) == COLD == "cold: 1,812 of 1,900 prompt tokens were prefilled."
+        assert (
+            translate_finding(COLD) == COLD == "cold: 1,812 of 1,900 prompt tokens were prefilled."
+        )
 
 
 def test_in_german_words_and_numbers_are_german() -> None:
     with translation.override("de"):
-        text = told(COLD)
+        text = translate_finding(COLD)
 
     assert text == "Kalt: 1.812 von 1.900 Tokens des Prompts wurden neu berechnet."
 
@@ -57,10 +59,10 @@ def _fields(text: str) -> set[str | None]:
 )
 def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) -> None:
     wording = "error: {code} after {after} ms, in the stage {stage}."
-    ended = Verdict(wording, code="cold", after=Amount(3, 1), stage="generate")
+    ended = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
 
     with translation.override(language):
-        assert told(ended) == text
+        assert translate_finding(ended) == text
 
 
 def test_it_is_a_text_for_programs() -> None:

@@ -11,25 +11,25 @@ from caret.contracts.captured_content import (
     MAX_EDIT_CHARS,
     MAX_PREFIX_CHARS,
     MAX_SUFFIX_CHARS,
-    KeptCompletion,
-    KeptEdit,
+    CapturedCompletion,
+    CapturedEdit,
 )
 from caret.contracts.policy import Mode, Telemetry, TenantPolicy
-from caret.contracts.usage import Finish, OutcomeEvent
+from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.completion.incoming_request import Message
+from inference.completion.incoming_request import ChatMessage
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.completion.suggestion_edit import Edit
-from inference.content_capture.capture import content_of, edit_of
-from inference.content_capture.redaction import cleaned
+from inference.completion.request_trace import RequestTrace
+from inference.completion.suggestion_edit import SuggestionEdit
+from inference.content_capture.capture import capture_completion, capture_edit
+from inference.content_capture.redaction import redact_content
 from inference.content_capture.sender import batches
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ADA, make_policy, make_principal
 
 ALLOWING = make_policy(telemetry=Telemetry(wording="tenant-1", retention_days=30))
-EDIT = Edit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
+EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
 
 
 def principal(*, agrees: bool = True, policy: TenantPolicy = ALLOWING, **more: Any) -> Principal:
@@ -42,10 +42,10 @@ def ended(
     by: Principal,
     *,
     texts: tuple[str, ...] = ("x", "(1)"),
-    finish: Finish = Finish.STOP,
+    finish: FinishReason = FinishReason.STOP,
     **request: Any,
-) -> Account:
-    account = Account(arrival=make_arrival(), clock=FakeClock())
+) -> RequestTrace:
+    account = RequestTrace(arrival=make_arrival(), clock=FakeClock())
     account.admits(make_admitted(principal=by, **request))
     for text in texts:
         account.sent(text, at_s=0.0)
@@ -56,7 +56,7 @@ def ended(
 def test_with_both_keys_turned_a_completion_may_be_kept() -> None:
     account = ended(principal(), prefix="a = ", suffix="\nb", path="a.py")
 
-    kept = content_of(account)
+    kept = capture_completion(account)
 
     assert kept is not None
     assert (kept.prefix, kept.completion, kept.suffix, kept.path) == ("a = ", "x(1)", "\nb", "a.py")
@@ -76,8 +76,8 @@ def test_with_both_keys_turned_a_completion_may_be_kept() -> None:
 def test_with_less_nothing_is_held_and_nothing_kept(by: Principal) -> None:
     account = ended(by)
 
-    assert content_of(account) is None
-    assert edit_of(by, EDIT, now_ms=1) is None
+    assert capture_completion(account) is None
+    assert capture_edit(by, EDIT, now_ms=1) is None
 
 
 @pytest.mark.parametrize("by", [principal(agrees=False), principal(policy=make_policy())])
@@ -87,18 +87,20 @@ def test_without_consent_not_even_the_account_holds_the_text(by: Principal) -> N
 
 @pytest.mark.parametrize(
     "finish",
-    sorted(set(Finish) - {Finish.STOP, Finish.LENGTH}),
+    sorted(set(FinishReason) - {FinishReason.STOP, FinishReason.LENGTH}),
 )
-def test_what_was_not_shown_to_its_end_is_not_kept(finish: Finish) -> None:
-    assert content_of(ended(principal(), finish=finish)) is None
+def test_what_was_not_shown_to_its_end_is_not_kept(finish: FinishReason) -> None:
+    assert capture_completion(ended(principal(), finish=finish)) is None
 
 
 def test_an_empty_completion_is_not_kept() -> None:
-    assert content_of(ended(principal(), texts=())) is None
+    assert capture_completion(ended(principal(), texts=())) is None
 
 
 def test_texts_are_cut_to_what_is_nearest_to_the_cursor() -> None:
-    kept = content_of(ended(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000))
+    kept = capture_completion(
+        ended(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
+    )
 
     assert kept is not None
     assert (len(kept.prefix), kept.prefix[-1]) == (MAX_PREFIX_CHARS, "b")
@@ -106,27 +108,29 @@ def test_texts_are_cut_to_what_is_nearest_to_the_cursor() -> None:
 
 
 def test_of_a_chat_the_last_turns_are_kept_whole() -> None:
-    messages = tuple(Message("user", letter * 10_000) for letter in "abc")
+    messages = tuple(ChatMessage("user", letter * 10_000) for letter in "abc")
 
-    kept = content_of(ended(principal(), mode=Mode.CHAT, messages=messages))
+    kept = capture_completion(ended(principal(), mode=Mode.CHAT, messages=messages))
 
     assert kept is not None
     assert [turn.text[0] for turn in kept.chat] == ["b", "c"]
 
 
 def test_an_edit_may_be_kept_but_none_that_is_too_long() -> None:
-    kept = edit_of(principal(), EDIT, now_ms=7)
+    kept = capture_edit(principal(), EDIT, now_ms=7)
 
     assert kept is not None
     assert (kept.text, kept.occurred_at_ms, kept.event) == ("edited()", 7, OutcomeEvent.PERSISTED)
-    assert edit_of(principal(), replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1)), now_ms=7) is None
+    assert (
+        capture_edit(principal(), replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1)), now_ms=7) is None
+    )
 
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
 
 
-def completion(**fields: Any) -> KeptCompletion:
-    kept = content_of(ended(principal(), prefix="a = ", suffix="\nb", path="a.py"))
+def completion(**fields: Any) -> CapturedCompletion:
+    kept = capture_completion(ended(principal(), prefix="a = ", suffix="\nb", path="a.py"))
     assert kept is not None
     return msgspec.structs.replace(kept, **fields)
 
@@ -135,9 +139,9 @@ def completion(**fields: Any) -> KeptCompletion:
 async def test_a_secret_is_cut_out(field: str) -> None:
     text = f'\naws_key = "{SECRET}"\n'
 
-    kept = await cleaned(completion(**{field: text}))
+    kept = await redact_content(completion(**{field: text}))
 
-    assert isinstance(kept, KeptCompletion)
+    assert isinstance(kept, CapturedCompletion)
     assert SECRET not in str(kept)
     assert "aws_key" in getattr(kept, field)
 
@@ -152,16 +156,16 @@ async def test_a_secret_is_cut_out(field: str) -> None:
     ids=["around the cursor", "completed", "suggested"],
 )
 async def test_a_secret_at_the_cursor_keeps_all_of_it_away(fields: dict[str, str]) -> None:
-    assert await cleaned(completion(**fields)) is None
+    assert await redact_content(completion(**fields)) is None
 
 
 async def test_a_secret_in_a_chat_or_an_edit_is_cut_out() -> None:
-    edit = edit_of(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
+    edit = capture_edit(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
     assert edit is not None
 
-    kept = await cleaned(edit)
+    kept = await redact_content(edit)
 
-    assert isinstance(kept, KeptEdit)
+    assert isinstance(kept, CapturedEdit)
     assert SECRET not in kept.text
 
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from caret.contracts.content_exclusion import (
     _compiled,
-    excluding_globs,
     exclusion_names,
     is_excluded,
-    may_index,
+    is_indexing_allowed,
+    matching_globs,
 )
 from tests.exclusion_cases import EXCLUSION_CASES
 from tests.fakes.cpu_guard import cpu_guard
@@ -59,7 +59,7 @@ parts = st.sampled_from(
 def test_a_repository_is_indexed_when_a_glob_names_it(
     globs: tuple[str, ...], repository: str, may: bool
 ) -> None:
-    assert may_index(make_policy(retrieval=globs), repository=repository) is may
+    assert is_indexing_allowed(make_policy(retrieval=globs), repository=repository) is may
 
 
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
@@ -80,7 +80,7 @@ def test_a_path_without_a_repository_is_compared_with_the_globs_for_all_only() -
 
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
 def test_the_console_names_the_glob_that_excludes(glob: str, path: str, excluded: bool) -> None:
-    found = excluding_globs({"*": (glob,)}, repository="shop", path=path)
+    found = matching_globs({"*": (glob,)}, repository="shop", path=path)
 
     assert found == ([("*", glob)] if excluded else [])
 
@@ -90,7 +90,7 @@ def test_no_path_is_spared_that_a_glob_excludes(glob: str, path: str) -> None:
     """Paths that lack the glob's literal text are not compared with its expression."""
     policy = make_policy(content_exclusion={"*": (glob,)})
 
-    found = excluding_globs(policy.content_exclusion, repository="", path=path)
+    found = matching_globs(policy.content_exclusion, repository="", path=path)
 
     assert is_excluded(policy, repository="", path=path) is bool(found)
 

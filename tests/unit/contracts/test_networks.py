@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.ip_allowlist import covers, is_within, parse_network
+from caret.contracts.ip_allowlist import contains_all, is_allowed, parse_network
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,16 @@ from caret.contracts.ip_allowlist import covers, is_within, parse_network
     ],
 )
 def test_an_address_is_within(network: str, address: str, expected: bool) -> None:
-    assert is_within((network,), address) == expected
+    assert is_allowed((network,), address) == expected
 
 
 @pytest.mark.parametrize("address", [None, "", "unix", "192.0.2.256", "192.0.2.7, 10.0.0.1"])
 def test_what_is_no_address_is_within_no_network(address: str | None) -> None:
-    assert not is_within(("0.0.0.0/0", "::/0"), address)
+    assert not is_allowed(("0.0.0.0/0", "::/0"), address)
 
 
 def test_without_networks_everything_is_within() -> None:
-    assert is_within((), None)
+    assert is_allowed((), None)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_is_no_network_is_refused(text: str) -> None:
     ],
 )
 def test_networks_cover(wide: tuple[str, ...], narrow: tuple[str, ...], expected: bool) -> None:
-    assert covers(wide, narrow) == expected
+    assert contains_all(wide, narrow) == expected
 
 
 _NETWORKS = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 32)).map(
@@ -73,5 +73,5 @@ def test_what_is_covered_lets_nobody_in_whom_the_wider_does_not(
 ) -> None:
     address = str(ipaddress.ip_address(number))
 
-    if covers((wide,), (narrow,)) and is_within((narrow,), address):
-        assert is_within((wide,), address)
+    if contains_all((wide,), (narrow,)) and is_allowed((narrow,), address):
+        assert is_allowed((wide,), address)

@@ -8,13 +8,13 @@ from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import (
     Feature,
     Isolation,
-    Limits,
     Mode,
-    PolicyLayer,
+    PolicyLimits,
+    PolicyOverride,
     RateLimit,
     TenantPolicy,
 )
-from caret.contracts.policy_override import features_of, restrict, restrict_all
+from caret.contracts.policy_override import apply_override, apply_overrides, features_of
 
 REPOSITORIES = ("*", "shop", "tools")
 GLOBS = ("**/.env", "*.pem", "src/*", "docs/**")
@@ -31,7 +31,7 @@ _policies = st.builds(
     content_exclusion=_exclusions,
     max_concurrent_completions=st.just(8),
     isolation=st.sampled_from(list(Isolation)),
-    limits=st.builds(Limits, tenant=_rates, user=_rates, key=_rates),
+    limits=st.builds(PolicyLimits, tenant=_rates, user=_rates, key=_rates),
     retrieval=st.sampled_from([(), ("*",)]),
     takes_part_in_experiments=st.booleans(),
     withholds_secrets=st.booleans(),
@@ -42,7 +42,7 @@ _policies = st.builds(
     requires_second_factor=st.booleans(),
 )
 _layers = st.builds(
-    PolicyLayer,
+    PolicyOverride,
     features=st.none() | st.frozensets(st.sampled_from(list(Feature))),
     models=_names,
     regions=_names,
@@ -95,26 +95,28 @@ def allows_no_more(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
 
 @given(_policies, _layers, _layers)
 def test_the_order_of_layers_does_not_matter(
-    policy: TenantPolicy, one: PolicyLayer, other: PolicyLayer
+    policy: TenantPolicy, one: PolicyOverride, other: PolicyOverride
 ) -> None:
-    assert restrict_all(policy, [one, other]) == restrict_all(policy, [other, one])
+    assert apply_overrides(policy, [one, other]) == apply_overrides(policy, [other, one])
 
 
 @given(_policies, _layers)
-def test_a_layer_that_comes_twice_counts_once(policy: TenantPolicy, layer: PolicyLayer) -> None:
-    assert restrict_all(policy, [layer, layer]) == restrict(policy, layer)
+def test_a_layer_that_comes_twice_counts_once(policy: TenantPolicy, layer: PolicyOverride) -> None:
+    assert apply_overrides(policy, [layer, layer]) == apply_override(policy, layer)
 
 
 @given(_policies, _layers)
-def test_nothing_is_less_restricted_with_a_layer(policy: TenantPolicy, layer: PolicyLayer) -> None:
-    assert allows_no_more(restrict(policy, layer), policy)
+def test_nothing_is_less_restricted_with_a_layer(
+    policy: TenantPolicy, layer: PolicyOverride
+) -> None:
+    assert allows_no_more(apply_override(policy, layer), policy)
 
 
 @given(_policies, _layers)
 def test_what_a_layer_says_holds_whatever_the_tenant_says(
-    policy: TenantPolicy, layer: PolicyLayer
+    policy: TenantPolicy, layer: PolicyOverride
 ) -> None:
-    said = restrict(policy, layer)
+    said = apply_override(policy, layer)
 
     assert layer.features is None or features_of(said) <= layer.features
     assert are_within(said.models, layer.models)
@@ -133,7 +135,7 @@ def test_what_a_layer_says_holds_whatever_the_tenant_says(
 
 @given(_policies)
 def test_a_layer_that_says_nothing_changes_nothing(policy: TenantPolicy) -> None:
-    assert restrict(policy, PolicyLayer()) == policy
+    assert apply_override(policy, PolicyOverride()) == policy
 
 
 def test_every_mode_is_a_feature_of_its_name() -> None:
@@ -141,7 +143,7 @@ def test_every_mode_is_a_feature_of_its_name() -> None:
 
 
 def test_every_field_of_a_layer_is_tried_here() -> None:
-    assert set(PolicyLayer.__struct_fields__) == {
+    assert set(PolicyOverride.__struct_fields__) == {
         "features",
         "models",
         "regions",

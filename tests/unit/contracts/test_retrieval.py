@@ -4,21 +4,25 @@ import msgspec
 import pytest
 
 from caret.contracts.retrieval import (
-    Found,
-    FoundSnippet,
+    FileUpload,
     Message,
-    Question,
-    Scope,
+    RetrievalScope,
     Sealer,
-    SentFile,
+    SnippetMatch,
+    SnippetQuery,
+    SnippetResult,
 )
-from caret.contracts.sealed_message import Envelope, Unreadable
+from caret.contracts.sealed_message import Envelope, UnreadableMessage
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
-SCOPE = Scope(holder="", repository="shop")
-FILE = SentFile(scope=SCOPE, path="planted-path.py", text="planted text")
-QUESTION = Question(question_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
-FOUND = Found(question_id="1", snippets=(FoundSnippet(path="a.py", text="text", score=0.5),))
+SCOPE = RetrievalScope(holder="", repository="shop")
+FILE = FileUpload(scope=SCOPE, path="planted-path.py", text="planted text")
+QUESTION = SnippetQuery(
+    question_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text"
+)
+FOUND = SnippetResult(
+    question_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),)
+)
 
 
 @pytest.fixture
@@ -49,18 +53,18 @@ def test_a_message_under_another_tenants_name_does_not_open(sealer: Sealer) -> N
     envelope = msgspec.msgpack.decode(sealer.seal(ACME, FILE), type=Envelope)
     moved = msgspec.msgpack.encode(msgspec.structs.replace(envelope, tenant_id=GLOBEX))
 
-    with pytest.raises(Unreadable, match="seal"):
-        sealer.open(moved, SentFile)
+    with pytest.raises(UnreadableMessage, match="seal"):
+        sealer.open(moved, FileUpload)
 
 
 def test_a_message_of_one_kind_does_not_open_as_another(sealer: Sealer) -> None:
-    with pytest.raises(Unreadable, match="seal"):
-        sealer.open(sealer.seal(ACME, FILE), Question)
+    with pytest.raises(UnreadableMessage, match="seal"):
+        sealer.open(sealer.seal(ACME, FILE), SnippetQuery)
 
 
 def test_a_message_of_another_installation_does_not_open(sealer: Sealer) -> None:
-    with pytest.raises(Unreadable, match="seal"):
-        sealer.open(Sealer(bytes(32)).seal(ACME, FILE), SentFile)
+    with pytest.raises(UnreadableMessage, match="seal"):
+        sealer.open(Sealer(bytes(32)).seal(ACME, FILE), FileUpload)
 
 
 @pytest.mark.parametrize(
@@ -75,5 +79,5 @@ def test_a_message_of_another_installation_does_not_open(sealer: Sealer) -> None
     ],
 )
 def test_garbage_is_refused_without_its_content(sealer: Sealer, data: bytes) -> None:
-    with pytest.raises(Unreadable, match=r"^(seal|format|version)$"):
-        sealer.open(data, SentFile)
+    with pytest.raises(UnreadableMessage, match=r"^(seal|format|version)$"):
+        sealer.open(data, FileUpload)

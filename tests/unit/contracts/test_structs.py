@@ -13,7 +13,7 @@ from caret.contracts.snapshot import (
 )
 from caret.contracts.usage import (
     CompletionRecord,
-    Finish,
+    FinishReason,
     OutcomeEvent,
     OutcomeRecord,
     UsageRecord,
@@ -46,7 +46,7 @@ COMPLETION = CompletionRecord(
     tier=Tier.FAST,
     pool="p",
     replica="p-0",
-    finish=Finish.STOP,
+    finish=FinishReason.STOP,
     error_code="",
     prompt_tokens=1,
     cached_tokens=0,

@@ -12,7 +12,7 @@ from inference.demo_model.batches import (
     Mixture,
     token_id,
 )
-from inference.demo_model.fim import Order
+from inference.demo_model.fim import TrainingOrder
 from inference.demo_model.token_corpus import Group
 from inference.demo_model.tokenizer import (
     END_OF_TEXT,
@@ -138,7 +138,7 @@ def test_only_the_answer_to_an_echo_counts(tokenizer: Tokenizer) -> None:
 
 def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
-    draw.mixture = Mixture({Group.PACKAGES: 1.0}, order=Order.SPM)
+    draw.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM)
 
     prefix, suffix = (token_id(tokenizer, name) for name in (FIM_PREFIX, FIM_SUFFIX))
     filled = [d for d in (draw.document(300).tokens for _ in range(100)) if prefix in d]

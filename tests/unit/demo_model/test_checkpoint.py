@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 import torch
 
 from inference.demo_model import checkpoint
-from inference.demo_model.checkpoint import CheckpointError, Progress, Trained
+from inference.demo_model.checkpoint import CheckpointError, TrainedCheckpoint, TrainingProgress
 from inference.demo_model.model import ModelShape, Qwen3
 from inference.demo_model.optimiser import optimisers
 
@@ -19,13 +19,13 @@ TINY = ModelShape(
 TOKENS = torch.arange(16).view(2, 8)
 
 
-def trained(step: int = 0) -> Trained:
+def trained(step: int = 0) -> TrainedCheckpoint:
     torch.manual_seed(1)
     model = Qwen3(TINY)
-    return Trained(model, optimisers(model), Progress(step=step))
+    return TrainedCheckpoint(model, optimisers(model), TrainingProgress(step=step))
 
 
-def take_step(state: Trained) -> None:
+def take_step(state: TrainedCheckpoint) -> None:
     torch.autograd.backward(state.model.loss(TOKENS, TOKENS, torch.ones(2, 8)))
     for optimiser in state.optimisers:
         optimiser.step()
@@ -33,7 +33,7 @@ def take_step(state: Trained) -> None:
     state.progress.step += 1
 
 
-def save_steps(folder: Path, num_steps: int) -> Trained:
+def save_steps(folder: Path, num_steps: int) -> TrainedCheckpoint:
     state = trained()
     for _ in range(num_steps):
         take_step(state)
@@ -41,7 +41,7 @@ def save_steps(folder: Path, num_steps: int) -> Trained:
     return state
 
 
-def resumed(folder: Path) -> Trained:
+def resumed(folder: Path) -> TrainedCheckpoint:
     state = trained()
     content = checkpoint.load_newest(folder)
     assert content is not None

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from inference.demo_model.cuts import MAX_BLOCK_LINES, Cut, CutKind, Cutter
+from inference.demo_model.cuts import MAX_BLOCK_LINES, CutKind, Cutter, TokenSpans
 from inference.demo_model.token_corpus import TokenFile
 from tests.unit.demo_model.corpora import FILES, SHORT_FILE, small_corpus, small_tokenizer
 
 SEEDS = range(60)
 
 
-def cut(kind: CutKind, seed: int, file: TokenFile) -> Cut:
+def cut(kind: CutKind, seed: int, file: TokenFile) -> TokenSpans:
     return Cutter(small_corpus(), small_tokenizer(), random.Random(seed)).cut(file, kind)
 
 

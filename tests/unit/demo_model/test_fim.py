@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.demo_model.fim import Cut, FimIds, Order, arrange, cut_line_at
+from inference.demo_model.fim import FimCut, FimIds, TrainingOrder, arrange, cut_line_at
 
 IDS = FimIds(prefix=1, suffix=2, middle=3, end=0)
 
@@ -10,25 +10,25 @@ IDS = FimIds(prefix=1, suffix=2, middle=3, end=0)
 def test_a_cut_at_a_cursor_runs_to_the_end_of_its_line() -> None:
     cut = cut_line_at("a = b\nc = d\n", 2)
 
-    assert cut == Cut(prefix="a ", middle="= b", suffix="\nc = d\n")
+    assert cut == FimCut(prefix="a ", middle="= b", suffix="\nc = d\n")
 
 
 def test_a_cut_at_a_cursor_in_the_last_line_runs_to_the_end_of_the_text() -> None:
-    assert cut_line_at("a\nbc", 3) == Cut(prefix="a\nb", middle="c", suffix="")
+    assert cut_line_at("a\nbc", 3) == FimCut(prefix="a\nb", middle="c", suffix="")
 
 
 def test_prefix_first_puts_the_suffix_before_the_middle_marker() -> None:
-    tokens = arrange(Order.PSM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
+    tokens = arrange(TrainingOrder.PSM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 10, 11, 2, 30, 3, 20, 0]
 
 
 def test_suffix_first_joins_the_prefix_to_its_middle() -> None:
-    tokens = arrange(Order.SPM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
+    tokens = arrange(TrainingOrder.SPM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 2, 30, 3, 10, 11, 20, 0]
 
 
-@pytest.mark.parametrize("order", Order)
-def test_a_sample_ends_with_the_end_token(order: Order) -> None:
+@pytest.mark.parametrize("order", TrainingOrder)
+def test_a_sample_ends_with_the_end_token(order: TrainingOrder) -> None:
     assert arrange(order, IDS, prefix=[], middle=[], suffix=[])[-1] == IDS.end

@@ -1,7 +1,7 @@
 """Which names are asked for, and when one counts as copied."""
 
 from inference.demo_model.corpus import SourceFile
-from inference.demo_model.fim import Cut
+from inference.demo_model.fim import FimCut
 from inference.demo_model.name_probes import NameProbe, choose_name_probes
 
 TEXT = '''"""Mentions documented_name, documented_name."""
@@ -15,7 +15,7 @@ def area(width, height):
 FILES = [SourceFile("shapes.py", TEXT, is_test=False)]
 
 
-def whole(cut: Cut) -> str:
+def whole(cut: FimCut) -> str:
     return f"{cut.prefix}\n{cut.suffix}"
 
 
@@ -45,7 +45,7 @@ def test_the_same_seed_chooses_the_same() -> None:
 
 
 def test_a_name_counts_as_copied_when_it_is_complete_and_ends_there() -> None:
-    probe = NameProbe("shapes.py", Cut("x = wi", "dth", ""), typed="wi", rest="dth")
+    probe = NameProbe("shapes.py", FimCut("x = wi", "dth", ""), typed="wi", rest="dth")
 
     assert probe.is_copied_by("dth * height")
     assert not probe.is_copied_by("dths")

@@ -4,7 +4,7 @@ import pytest
 
 from inference.demo_model.corpus import SourceFile
 from inference.demo_model.fim import cut_line_at
-from inference.demo_model.probes import Probe, choose_probes, judge
+from inference.demo_model.probes import EvalProbe, choose_probes, judge
 
 TEXT = '''"""A docstring of the module."""
 
@@ -15,7 +15,7 @@ def area(width, height):
     return result
 '''
 CODE = ("def area(width, height):", "    result = width * height", "    return result")
-PROBE = Probe("shapes.py", cut_line_at(TEXT, TEXT.index(" * height")))
+PROBE = EvalProbe("shapes.py", cut_line_at(TEXT, TEXT.index(" * height")))
 
 
 def test_only_lines_of_code_are_asked_for() -> None:

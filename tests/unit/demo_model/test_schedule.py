@@ -7,11 +7,11 @@ from inference.demo_model.schedule import (
     STABLE_SHARES,
     TOKENS_PER_STEP,
     WARM_UP_STEPS,
-    Schedule,
+    LearningRateSchedule,
 )
 
-STABLE = Schedule(seed=1)
-COOLING = Schedule(seed=1, cool_down_step=1000, cool_down_steps=100)
+STABLE = LearningRateSchedule(seed=1)
+COOLING = LearningRateSchedule(seed=1, cool_down_step=1000, cool_down_steps=100)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_every_step_has_the_same_number_of_tokens() -> None:
 
 
 def test_a_step_does_not_depend_on_the_steps_before_it() -> None:
-    assert Schedule(seed=1).batch(5000) == STABLE.batch(5000)
+    assert LearningRateSchedule(seed=1).batch(5000) == STABLE.batch(5000)

@@ -10,8 +10,8 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 import torch
 
 from inference.demo_model import checkpoint
-from inference.demo_model.checkpoint import Progress
-from inference.demo_model.schedule import Schedule
+from inference.demo_model.checkpoint import TrainingProgress
+from inference.demo_model.schedule import LearningRateSchedule
 from inference.demo_model.train import (
     Batches,
     RunError,
@@ -22,14 +22,14 @@ from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 
 
 def batches(seed: int = 1) -> Batches:
-    return Batches(small_corpus(), small_tokenizer(), Schedule(seed))
+    return Batches(small_corpus(), small_tokenizer(), LearningRateSchedule(seed))
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
-    checkpoint.save_content({"progress": asdict(Progress(step=40))}, folder)
+    checkpoint.save_content({"progress": asdict(TrainingProgress(step=40))}, folder)
     return folder
 
 

@@ -6,7 +6,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from caret.local.credentials import write_credentials
-from caret.local.errors import Refusal
+from caret.local.errors import StartupError
 from caret.local.paths import EmbeddedPaths
 
 
@@ -71,5 +71,5 @@ def test_the_redis_address_is_a_socket_with_a_password(paths: EmbeddedPaths) -> 
 def test_a_socket_folder_that_somebody_else_put_there_is_refused(paths: EmbeddedPaths) -> None:
     paths.sockets.symlink_to(paths.sockets.parent)
 
-    with pytest.raises(Refusal, match="not a folder of ours"):
+    with pytest.raises(StartupError, match="not a folder of ours"):
         write_credentials(paths)

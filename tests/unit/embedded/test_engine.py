@@ -6,7 +6,7 @@ from caret.foundation.environment import BadSetting
 from caret.local.engine import (
     DEMO_MODEL,
     EngineSettings,
-    Model,
+    LocalModel,
     engine_command,
     engine_from_environment,
     engine_part,
@@ -17,7 +17,7 @@ from caret.local.paths import EmbeddedPaths
 
 def _command(*, has_gpu: bool = False, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     settings = EngineSettings(
-        model=Model(path="/models/demo", served_name="demo"),
+        model=LocalModel(path="/models/demo", served_name="demo"),
         port=8402,
         has_gpu=has_gpu,
         extra_arguments=extra,
@@ -112,7 +112,7 @@ def test_arguments_that_leak_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
     settings = EngineSettings(
-        model=Model(path="/models/demo", served_name="demo"), port=8402, has_gpu=False
+        model=LocalModel(path="/models/demo", served_name="demo"), port=8402, has_gpu=False
     )
     names = ("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "REDIS_URL")
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
@@ -126,7 +126,7 @@ def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
 
 
 def test_on_the_cpu_the_gateway_sheds_late_and_on_a_gpu_as_in_production() -> None:
-    model = Model(path="/models/demo", served_name="demo")
+    model = LocalModel(path="/models/demo", served_name="demo")
     on_cpu, on_gpu = (
         first_token_targets(EngineSettings(model=model, port=8402, has_gpu=has_gpu))
         for has_gpu in (False, True)

@@ -4,7 +4,7 @@ import pytest
 
 from caret.foundation.environment import BadSetting
 from caret.local.engine_args import NOTHING_STATED, check_arguments
-from inference.pools.cache_isolation import Speculation
+from inference.pools.cache_isolation import SpeculationMethod
 
 SUFFIX = '{"method":"suffix"}'
 LMCACHE = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
@@ -76,7 +76,7 @@ def test_it_says_how_the_engine_speculates(
 ) -> None:
     stated = check_arguments(arguments, {})
 
-    assert stated.speculation == (Speculation(speculation) if speculation else None)
+    assert stated.speculation == (SpeculationMethod(speculation) if speculation else None)
 
 
 def test_nothing_said_is_nothing_stated() -> None:

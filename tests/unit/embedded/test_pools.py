@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.foundation.environment import BadSetting
-from caret.local.pools_file import Pool, ReplicaEntry, read_pools, render_pools, write_pools
+from caret.local.pools_file import LocalPool, ReplicaEntry, read_pools, render_pools, write_pools
 
 
 def test_one_engine_serves_both_tiers() -> None:
@@ -43,8 +43,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     write_pools(file, text)
 
     assert read_pools(file) == [
-        Pool(name="m-fast", tier="fast", replicas=("http://h:1",)),
-        Pool(name="m-quality", tier="quality", replicas=("http://h:1",)),
+        LocalPool(name="m-fast", tier="fast", replicas=("http://h:1",)),
+        LocalPool(name="m-quality", tier="quality", replicas=("http://h:1",)),
     ]
 
 

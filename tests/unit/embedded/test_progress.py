@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from caret.local.progress import PlainProgress, Plan, TerminalProgress
+from caret.local.progress import PlainProgress, StepList, TerminalProgress
 
 
 class SteppingClock:
@@ -18,7 +18,7 @@ class SteppingClock:
 
 
 def test_the_plan_says_what_is_next() -> None:
-    plan = Plan(["Postgres", "Valkey"])
+    plan = StepList(["Postgres", "Valkey"])
 
     assert plan.after("Postgres") == "Valkey"
     assert plan.after("Valkey") == "done"
@@ -28,7 +28,7 @@ def test_the_plan_says_what_is_next() -> None:
 def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
     lines: list[str] = []
     progress = PlainProgress(
-        Plan(["Postgres", "Valkey"]), write=lines.append, now_s=SteppingClock(1.5)
+        StepList(["Postgres", "Valkey"]), write=lines.append, now_s=SteppingClock(1.5)
     )
 
     with progress.step("Postgres", "the database"):
@@ -39,7 +39,7 @@ def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
 
 def test_a_pipe_is_reminded_that_a_long_step_is_alive() -> None:
     lines: list[str] = []
-    progress = PlainProgress(Plan(["Engine"]), write=lines.append, now_s=SteppingClock(6.0))
+    progress = PlainProgress(StepList(["Engine"]), write=lines.append, now_s=SteppingClock(6.0))
 
     with progress.step("Engine", "loads") as tick:
         tick()
@@ -52,7 +52,7 @@ def test_a_pipe_is_reminded_that_a_long_step_is_alive() -> None:
 
 def test_a_step_that_fails_is_not_said_to_be_done() -> None:
     lines: list[str] = []
-    progress = PlainProgress(Plan(["Engine"]), write=lines.append)
+    progress = PlainProgress(StepList(["Engine"]), write=lines.append)
 
     try:
         with progress.step("Engine", "loads"):
@@ -66,7 +66,7 @@ def test_a_step_that_fails_is_not_said_to_be_done() -> None:
 def test_a_terminal_keeps_one_line_for_each_finished_step() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120, color_system=None)
-    progress = TerminalProgress(Plan(["Postgres", "Valkey"]), console=console)
+    progress = TerminalProgress(StepList(["Postgres", "Valkey"]), console=console)
 
     with progress.step("Postgres", "the database") as tick:
         tick()

@@ -1,8 +1,8 @@
-from caret.local.restart_policy import MAX_DEATHS, WINDOW_S, Restarts
+from caret.local.restart_policy import MAX_DEATHS, WINDOW_S, RestartPolicy
 
 
 def test_the_pause_doubles_with_each_death() -> None:
-    restarts = Restarts()
+    restarts = RestartPolicy()
 
     delays = [restarts.delay_after_death(float(second)) for second in range(4)]
 
@@ -10,7 +10,7 @@ def test_the_pause_doubles_with_each_death() -> None:
 
 
 def test_it_gives_up_after_too_many_deaths_in_a_short_time() -> None:
-    restarts = Restarts()
+    restarts = RestartPolicy()
 
     delays = [restarts.delay_after_death(float(second)) for second in range(MAX_DEATHS + 1)]
 
@@ -19,7 +19,7 @@ def test_it_gives_up_after_too_many_deaths_in_a_short_time() -> None:
 
 
 def test_old_deaths_are_forgiven() -> None:
-    restarts = Restarts()
+    restarts = RestartPolicy()
     for second in range(MAX_DEATHS):
         restarts.delay_after_death(float(second))
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from celery import Celery
 
-from caret.foundation.celery_scheduler import SteadyScheduler
+from caret.foundation.celery_scheduler import ClockJumpSafeScheduler
 from tests.fakes.clock import FakeClock
 
 HOUR_S = 3_600.0
@@ -13,23 +13,23 @@ EVERY_S = 10.0
 
 
 @pytest.fixture
-def scheduler() -> SteadyScheduler:
+def scheduler() -> ClockJumpSafeScheduler:
     """It has ticked once; its one entry has just run."""
     app = Celery("beat", set_as_current=False)
     app.conf.beat_schedule = {"one": {"task": "one", "schedule": EVERY_S}}
-    scheduler = SteadyScheduler(app, lazy=True)
+    scheduler = ClockJumpSafeScheduler(app, lazy=True)
     scheduler.clock = FakeClock()
     scheduler.setup_schedule()
     scheduler.tick()
     return scheduler
 
 
-def _clock_of(scheduler: SteadyScheduler) -> FakeClock:
+def _clock_of(scheduler: ClockJumpSafeScheduler) -> FakeClock:
     assert isinstance(scheduler.clock, FakeClock)
     return scheduler.clock
 
 
-def _run_while_ahead(scheduler: SteadyScheduler) -> None:
+def _run_while_ahead(scheduler: ClockJumpSafeScheduler) -> None:
     """As though its clock had been an hour ahead until now."""
     for entry in scheduler.schedule.values():
         entry.last_run_at += timedelta(seconds=HOUR_S)
@@ -37,7 +37,7 @@ def _run_while_ahead(scheduler: SteadyScheduler) -> None:
 
 
 def test_what_ran_while_the_clock_was_ahead_is_due_in_its_interval(
-    scheduler: SteadyScheduler,
+    scheduler: ClockJumpSafeScheduler,
 ) -> None:
     _run_while_ahead(scheduler)
 
@@ -46,7 +46,7 @@ def test_what_ran_while_the_clock_was_ahead_is_due_in_its_interval(
     assert scheduler.tick() <= EVERY_S
 
 
-def test_a_clock_that_is_only_corrected_changes_nothing(scheduler: SteadyScheduler) -> None:
+def test_a_clock_that_is_only_corrected_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
     _run_while_ahead(scheduler)
 
     _clock_of(scheduler).sets_wall_clock(by_ms=-500)

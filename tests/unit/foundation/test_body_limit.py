@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from caret.foundation.web.body_limit import BodyLimit, Receive, Send
+from caret.foundation.web.body_limit import BodyLimitMiddleware, Receive, Send
 
 
 class Server:
@@ -30,7 +30,9 @@ async def reads_all(scope: dict[str, Any], receive: Receive, send: Send) -> None
 async def test_a_body_within_the_bound_passes() -> None:
     server = Server(b"12345", b"67890")
 
-    await BodyLimit(reads_all, max_bytes=10)({"type": "http"}, server.receive, server.send)
+    await BodyLimitMiddleware(reads_all, max_bytes=10)(
+        {"type": "http"}, server.receive, server.send
+    )
 
     assert server.sent[0]["status"] == 200
 
@@ -38,7 +40,9 @@ async def test_a_body_within_the_bound_passes() -> None:
 async def test_a_byte_more_is_refused() -> None:
     server = Server(b"12345", b"67890", b"1", b"never read")
 
-    await BodyLimit(reads_all, max_bytes=10)({"type": "http"}, server.receive, server.send)
+    await BodyLimitMiddleware(reads_all, max_bytes=10)(
+        {"type": "http"}, server.receive, server.send
+    )
 
     assert [event.get("status") for event in server.sent] == [413, None]
 
@@ -46,6 +50,8 @@ async def test_a_byte_more_is_refused() -> None:
 async def test_what_is_no_request_passes_untouched() -> None:
     server = Server(b"12345678901")
 
-    await BodyLimit(reads_all, max_bytes=10)({"type": "websocket"}, server.receive, server.send)
+    await BodyLimitMiddleware(reads_all, max_bytes=10)(
+        {"type": "websocket"}, server.receive, server.send
+    )
 
     assert server.sent[0]["status"] == 200

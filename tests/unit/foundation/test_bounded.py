@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from caret.foundation.concurrency.fast_timeout import bounded
+from caret.foundation.concurrency.fast_timeout import run_with_timeout
 
 
 class Door:
@@ -30,12 +30,12 @@ async def test_what_need_not_wait_sets_no_timer(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.delattr(asyncio, "timeout")
 
-    assert await bounded(1.0, ready()) == "ready"
+    assert await run_with_timeout(1.0, ready()) == "ready"
 
 
 async def test_what_waits_is_waited_for() -> None:
     door = Door()
-    passing = asyncio.create_task(bounded(10.0, door.pass_through()))
+    passing = asyncio.create_task(run_with_timeout(10.0, door.pass_through()))
     await asyncio.sleep(0)
 
     door.opens.set()
@@ -48,14 +48,14 @@ async def test_what_waits_too_long_is_cancelled() -> None:
     door = Door()
 
     with pytest.raises(TimeoutError):
-        await bounded(0.001, door.pass_through())
+        await run_with_timeout(0.001, door.pass_through())
 
     assert door.num_turned_away == 1
 
 
 async def test_a_cancel_reaches_what_is_waited_for_with_its_message() -> None:
     door = Door()
-    passing = asyncio.create_task(bounded(10.0, door.pass_through()))
+    passing = asyncio.create_task(run_with_timeout(10.0, door.pass_through()))
     await asyncio.sleep(0)
 
     passing.cancel("superseded")
@@ -72,7 +72,7 @@ async def test_work_may_go_on_after_a_cancel() -> None:
         await asyncio.sleep(0.001)
         return "told"
 
-    telling = asyncio.create_task(bounded(10.0, stubborn()))
+    telling = asyncio.create_task(run_with_timeout(10.0, stubborn()))
     await asyncio.sleep(0)
 
     telling.cancel()
@@ -88,4 +88,4 @@ async def test_what_goes_wrong_is_raised(waits: bool) -> None:
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError, match="gone"):
-        await bounded(10.0, broken())
+        await run_with_timeout(10.0, broken())

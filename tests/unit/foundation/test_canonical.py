@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.foundation.crypto.canonical_json import canonical, exact
+from caret.foundation.crypto.canonical_json import canonicalize, to_exact_numbers
 
 JSON = st.recursive(
     st.none()
@@ -22,18 +22,20 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_every_exact_value_can_be_spelt_and_is_read_as_it_was(value: Any) -> None:
-    document = {"value": exact(value)}
+    document = {"value": to_exact_numbers(value)}
 
-    assert exact(json.loads(canonical(document))) == document
+    assert to_exact_numbers(json.loads(canonicalize(document))) == document
 
 
 @given(JSON)
 def test_exact_a_second_time_changes_nothing(value: Any) -> None:
-    assert exact(exact(value)) == exact(value)
+    assert to_exact_numbers(to_exact_numbers(value)) == to_exact_numbers(value)
 
 
 def test_members_are_sorted_and_blanks_left_out() -> None:
-    assert canonical({"b": [1, 2.5, None], "a": "ä\n"}) == '{"a":"ä\\n","b":[1,2.5,null]}'.encode()
+    assert (
+        canonicalize({"b": [1, 2.5, None], "a": "ä\n"}) == '{"a":"ä\\n","b":[1,2.5,null]}'.encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,5 +51,5 @@ def test_members_are_sorted_and_blanks_left_out() -> None:
     ],
 )
 def test_numbers_that_would_be_read_as_others_become_texts(value: object, expected: object) -> None:
-    assert exact(value) == expected
-    assert type(exact(value)) is type(expected)
+    assert to_exact_numbers(value) == expected
+    assert type(to_exact_numbers(value)) is type(expected)

@@ -16,11 +16,11 @@ from caret.foundation.garbage_collection import (
     QUIET_S,
     TICK_S,
     YOUNG_PER_MIDDLE,
+    CollectionSchedule,
     Collector,
+    CollectorState,
     Generation,
-    Moment,
-    Schedule,
-    collector_replaced,
+    install_gc_scheduler,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import until
@@ -30,20 +30,22 @@ FULL, YOUNG = Generation.FULL, Generation.YOUNG
 
 
 @pytest.fixture
-def schedule() -> Schedule:
-    return Schedule(num_blocks=BLOCKS)
+def schedule() -> CollectionSchedule:
+    return CollectionSchedule(num_blocks=BLOCKS)
 
 
 @pytest.fixture
 def _replaced() -> Iterator[None]:
-    with collector_replaced():
+    with install_gc_scheduler():
         yield
 
 
 def _moment(
     now_s: float = 0.0, *, young: int = 0, grown: int = 0, is_quiet: bool = False
-) -> Moment:
-    return Moment(now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet)
+) -> CollectorState:
+    return CollectorState(
+        now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet
+    )
 
 
 class Knot:
@@ -57,17 +59,19 @@ def _untied_knot() -> "weakref.ref[Knot]":
     return weakref.ref(Knot())
 
 
-def test_where_nothing_was_left_nothing_is_collected(schedule: Schedule) -> None:
+def test_where_nothing_was_left_nothing_is_collected(schedule: CollectionSchedule) -> None:
     assert schedule.due(_moment(young=MIN_YOUNG - 1)) is None
 
 
-def test_each_tenth_collection_takes_in_what_the_others_left(schedule: Schedule) -> None:
+def test_each_tenth_collection_takes_in_what_the_others_left(schedule: CollectionSchedule) -> None:
     dues = [schedule.due(_moment(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
 
     assert dues == 2 * ([YOUNG] * (YOUNG_PER_MIDDLE - 1) + [Generation.MIDDLE])
 
 
-def test_what_young_collections_had_much_to_look_at_is_taken_in_sooner(schedule: Schedule) -> None:
+def test_what_young_collections_had_much_to_look_at_is_taken_in_sooner(
+    schedule: CollectionSchedule,
+) -> None:
     dues = []
     for _ in range(6):
         dues.append(schedule.due(_moment(young=MIN_YOUNG)))
@@ -77,13 +81,13 @@ def test_what_young_collections_had_much_to_look_at_is_taken_in_sooner(schedule:
     assert dues == 2 * [YOUNG, YOUNG, Generation.MIDDLE]
 
 
-def test_silence_is_used_to_look_at_everything(schedule: Schedule) -> None:
+def test_silence_is_used_to_look_at_everything(schedule: CollectionSchedule) -> None:
     silence = [_moment(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True) for now_s in (0.0, QUIET_S)]
 
     assert [schedule.due(moment) for moment in silence] == [None, FULL]
 
 
-def test_a_silence_that_was_broken_begins_anew(schedule: Schedule) -> None:
+def test_a_silence_that_was_broken_begins_anew(schedule: CollectionSchedule) -> None:
     grown = MIN_GROWN_BLOCKS
     schedule.due(_moment(0.0, grown=grown, is_quiet=True))
     schedule.due(_moment(QUIET_S / 2, grown=grown, is_quiet=False))
@@ -91,7 +95,7 @@ def test_a_silence_that_was_broken_begins_anew(schedule: Schedule) -> None:
     assert schedule.due(_moment(QUIET_S, grown=grown, is_quiet=True)) is None
 
 
-def test_a_moment_in_which_much_is_made_is_not_quiet(schedule: Schedule) -> None:
+def test_a_moment_in_which_much_is_made_is_not_quiet(schedule: CollectionSchedule) -> None:
     grown = MIN_GROWN_BLOCKS
     for now_s in (0.0, QUIET_S):
         schedule.due(_moment(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
@@ -99,7 +103,7 @@ def test_a_moment_in_which_much_is_made_is_not_quiet(schedule: Schedule) -> None
     assert schedule.due(_moment(2 * QUIET_S, grown=grown, is_quiet=True)) is None
 
 
-def test_in_a_long_silence_everything_is_looked_at_once(schedule: Schedule) -> None:
+def test_in_a_long_silence_everything_is_looked_at_once(schedule: CollectionSchedule) -> None:
     schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
     schedule.due(_moment(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
     schedule.has_collected_all(num_blocks=BLOCKS, cost_s=0.0)
@@ -110,7 +114,7 @@ def test_in_a_long_silence_everything_is_looked_at_once(schedule: Schedule) -> N
 
 
 def test_the_dearer_the_last_time_the_longer_the_silence_that_is_waited_for(
-    schedule: Schedule,
+    schedule: CollectionSchedule,
 ) -> None:
     schedule.has_collected_all(num_blocks=BLOCKS, cost_s=QUIET_S)
     schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
@@ -123,12 +127,12 @@ def test_the_dearer_the_last_time_the_longer_the_silence_that_is_waited_for(
     assert dues == [None, FULL]
 
 
-def test_without_silence_growth_forces_a_full_collection(schedule: Schedule) -> None:
+def test_without_silence_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
     assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
     assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS)) is FULL
 
 
-def test_growth_counts_from_the_least_that_was_held(schedule: Schedule) -> None:
+def test_growth_counts_from_the_least_that_was_held(schedule: CollectionSchedule) -> None:
     schedule.due(_moment(grown=-BLOCKS // 2))
 
     assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
@@ -179,7 +183,7 @@ async def test_it_collects_by_itself_while_the_loop_runs() -> None:
 
 
 def test_the_interpreter_s_collector_rests_and_comes_back() -> None:
-    with collector_replaced():
+    with install_gc_scheduler():
         assert not gc.isenabled()
         assert gc.get_freeze_count() > 0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import ip_addresses
 
-from caret.foundation.egress.egress_policy import AddressRefused, Egress, may_connect
+from caret.foundation.egress.egress_policy import AddressNotAllowed, Egress, is_allowed
 from caret.foundation.special_addresses import SPECIAL_NETWORKS, Network, is_public
 
 OURS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32")]
@@ -16,14 +16,14 @@ OURS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32"
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"])
 def test_a_public_address_is_connected_to_encrypted_only(address: str) -> None:
-    assert may_connect(address, OURS, is_encrypted=True)
-    assert not may_connect(address, OURS, is_encrypted=False)
+    assert is_allowed(address, OURS, is_encrypted=True)
+    assert not is_allowed(address, OURS, is_encrypted=False)
 
 
 @pytest.mark.parametrize("address", ["10.20.3.4", "fd00:1::5", "::ffff:10.20.3.4"])
 def test_the_operators_networks_are_connected_to_either_way(address: str) -> None:
-    assert may_connect(address, OURS, is_encrypted=True)
-    assert may_connect(address, OURS, is_encrypted=False)
+    assert is_allowed(address, OURS, is_encrypted=True)
+    assert is_allowed(address, OURS, is_encrypted=False)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_the_operators_networks_are_connected_to_either_way(address: str) -> Non
     ],
 )
 def test_nothing_else_is_connected_to(address: str) -> None:
-    assert not may_connect(address, OURS, is_encrypted=True)
+    assert not is_allowed(address, OURS, is_encrypted=True)
 
 
 @pytest.mark.parametrize("network", SPECIAL_NETWORKS, ids=str)
 def test_no_special_network_is_connected_to(network: Network) -> None:
     for address in (network[0], network[-1]):
-        assert not may_connect(str(address), OURS, is_encrypted=True)
+        assert not is_allowed(str(address), OURS, is_encrypted=True)
 
 
 @given(ip_addresses())
@@ -98,14 +98,14 @@ def test_no_address_is_public_that_python_knows_as_special(
     ["168.63.129.15", "168.63.129.17", "192.0.1.0", "100.128.0.0", "2001:200::1", "2003::1"],
 )
 def test_neighbours_of_special_networks_are_public(address: str) -> None:
-    assert may_connect(address, [], is_encrypted=True)
+    assert is_allowed(address, [], is_encrypted=True)
 
 
 def test_a_refused_address_gets_no_socket() -> None:
     egress = Egress([], is_encrypted=True)
     (info,) = socket.getaddrinfo("127.0.0.1", 443, type=socket.SOCK_STREAM)
 
-    with pytest.raises(AddressRefused):
+    with pytest.raises(AddressNotAllowed):
         egress.open_socket(info)
 
     assert egress.has_refused

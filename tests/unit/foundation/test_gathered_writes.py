@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.web.write_coalescing import MAX_HELD_BYTES, GatheringTransport
+from caret.foundation.web.write_coalescing import MAX_HELD_BYTES, CoalescingTransport
 
 
 class Wire(asyncio.Transport):
@@ -64,12 +64,12 @@ def wire() -> Wire:
 
 
 @pytest.fixture
-async def transport(wire: Wire) -> GatheringTransport:
-    return GatheringTransport(wire, asyncio.get_running_loop(), close_timeout_s=0.01)
+async def transport(wire: Wire) -> CoalescingTransport:
+    return CoalescingTransport(wire, asyncio.get_running_loop(), close_timeout_s=0.01)
 
 
 async def test_what_is_written_in_one_turn_is_sent_at_once(
-    wire: Wire, transport: GatheringTransport
+    wire: Wire, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.writelines([b"b", b"c"])
@@ -82,7 +82,7 @@ async def test_what_is_written_in_one_turn_is_sent_at_once(
 
 
 async def test_a_large_write_goes_out_at_once_so_that_its_client_can_hold_it_up(
-    wire: Wire, transport: GatheringTransport
+    wire: Wire, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.write(b"x" * MAX_HELD_BYTES)
@@ -91,7 +91,7 @@ async def test_a_large_write_goes_out_at_once_so_that_its_client_can_hold_it_up(
 
 
 async def test_a_client_that_does_not_read_the_rest_is_cut_off(
-    wire: Wire, transport: GatheringTransport
+    wire: Wire, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.close()
@@ -100,7 +100,9 @@ async def test_a_client_that_does_not_read_the_rest_is_cut_off(
     assert wire.done == [b"a", "close", "abort"]
 
 
-async def test_it_closes_behind_what_was_written(wire: Wire, transport: GatheringTransport) -> None:
+async def test_it_closes_behind_what_was_written(
+    wire: Wire, transport: CoalescingTransport
+) -> None:
     transport.write(b"a")
     transport.close()
     await asyncio.sleep(0)
@@ -110,7 +112,7 @@ async def test_it_closes_behind_what_was_written(wire: Wire, transport: Gatherin
 
 
 async def test_the_end_comes_behind_what_was_written(
-    wire: Wire, transport: GatheringTransport
+    wire: Wire, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.write_eof()
@@ -121,7 +123,7 @@ async def test_the_end_comes_behind_what_was_written(
 
 
 async def test_what_is_aborted_sends_nothing_more(
-    wire: Wire, transport: GatheringTransport
+    wire: Wire, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.abort()
@@ -130,13 +132,15 @@ async def test_what_is_aborted_sends_nothing_more(
     assert wire.done == ["abort"]
 
 
-async def test_what_is_held_counts_as_unsent(transport: GatheringTransport) -> None:
+async def test_what_is_held_counts_as_unsent(transport: CoalescingTransport) -> None:
     transport.write(b"abc")
 
     assert transport.get_write_buffer_size() == 7 + 3
 
 
-async def test_all_else_is_the_other_transport_s(wire: Wire, transport: GatheringTransport) -> None:
+async def test_all_else_is_the_other_transport_s(
+    wire: Wire, transport: CoalescingTransport
+) -> None:
     protocol = asyncio.Protocol()
     transport.pause_reading()
     transport.resume_reading()

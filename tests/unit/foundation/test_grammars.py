@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.parsing.grammars import Grammar, grammar_of
-from caret.foundation.parsing.parse import Allowance, parse
+from caret.foundation.parsing.parse import ParseBudget, parse
 
 TEXTS = {
     Grammar.BASH: "for a in b; do\n  echo $a\ndone\n",
@@ -29,7 +29,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("grammar", Grammar)
 def test_each_grammar_reads_its_language(grammar: Grammar) -> None:
-    tree = parse(grammar, TEXTS[grammar].encode(), Allowance(total_s=1.0))
+    tree = parse(grammar, TEXTS[grammar].encode(), ParseBudget(total_s=1.0))
 
     assert not tree.root_node.has_error
 

@@ -5,13 +5,13 @@ import socket
 
 import pytest
 
-from caret.foundation.egress.dns_lookup import look_up
+from caret.foundation.egress.dns_lookup import resolve
 from tests.fakes.dns import silent_names
 
 
 async def test_a_name_is_looked_up() -> None:
     with silent_names():
-        (info,) = await look_up("siem.known.test", 6514)
+        (info,) = await resolve("siem.known.test", 6514)
 
     assert (info[0], info[4]) == (socket.AF_INET, ("127.0.0.1", 6514))
 
@@ -19,17 +19,17 @@ async def test_a_name_is_looked_up() -> None:
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example", "nobody.invalid"])
 async def test_what_is_no_name_is_not_known(host: str) -> None:
     with pytest.raises(socket.gaierror):
-        await look_up(host, 6514)
+        await resolve(host, 6514)
 
 
 async def test_names_whose_dns_is_silent_keep_no_other_waiting() -> None:
     with silent_names():
         # More than a loop has threads, on any machine.
-        silent = [asyncio.create_task(look_up(f"{i}.silent.test", 1)) for i in range(40)]
+        silent = [asyncio.create_task(resolve(f"{i}.silent.test", 1)) for i in range(40)]
         await asyncio.sleep(0.1)
 
         async with asyncio.timeout(5.0):
-            assert await look_up("siem.known.test", 6514)
+            assert await resolve("siem.known.test", 6514)
 
         for task in silent:
             task.cancel()
@@ -39,5 +39,5 @@ async def test_names_whose_dns_is_silent_keep_no_other_waiting() -> None:
 async def test_who_waits_no_longer_is_told_nothing() -> None:
     with silent_names(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await look_up("a.silent.test", 1)
+            await resolve("a.silent.test", 1)
     await asyncio.sleep(0.1)  # its thread is told that the loop waits no longer

@@ -7,19 +7,25 @@ from ipaddress import ip_network
 
 import pytest
 
-from caret.foundation.egress.http_client import Answer, Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.egress.http_client import (
+    OutboundRequest,
+    OutboundResponse,
+    RequestFailed,
+    ResponseLimits,
+    send_request,
+)
 from tests.fakes.raw_server import raw_server
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
-BOUNDS = Bounds(total_s=0.4, max_bytes=1_000)
+BOUNDS = ResponseLimits(total_s=0.4, max_bytes=1_000)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 
 
-def ask(url: str, **headers: str) -> Answer:
-    return exchange(Outgoing("GET", url, headers), LOOPBACK, BOUNDS)
+def ask(url: str, **headers: str) -> OutboundResponse:
+    return send_request(OutboundRequest("GET", url, headers), LOOPBACK, BOUNDS)
 
 
-def answered(*pieces: bytes) -> Answer:
+def answered(*pieces: bytes) -> OutboundResponse:
     with raw_server(lambda: pieces) as server:
         return ask(f"{server.url}/hook?a=b")
 
@@ -60,7 +66,10 @@ def test_what_is_asked_names_the_host_and_wants_nothing_packed() -> None:
 def test_a_byte_now_and_then_is_no_answer(head: bytes) -> None:
     begun = time.monotonic()
 
-    with raw_server(lambda: dripping(head)) as server, pytest.raises(NotAnswered, match="too long"):
+    with (
+        raw_server(lambda: dripping(head)) as server,
+        pytest.raises(RequestFailed, match="too long"),
+    ):
         ask(server.url)
 
     assert time.monotonic() - begun < 3 * BOUNDS.total_s
@@ -71,7 +80,7 @@ def test_silence_is_none_either(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
-        with pytest.raises(NotAnswered, match="too long"):
+        with pytest.raises(RequestFailed, match="too long"):
             ask(f"{scheme}://127.0.0.1:{port}/")
 
 
@@ -81,7 +90,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
         while True:
             yield b"x" * 65_536
 
-    with raw_server(endless) as server, pytest.raises(NotAnswered, match="too much"):
+    with raw_server(endless) as server, pytest.raises(RequestFailed, match="too much"):
         ask(server.url)
 
 
@@ -97,23 +106,23 @@ def test_what_is_ours_is_not_reached(host: str) -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
         url = server.url.replace("127.0.0.1", host)
 
-        with pytest.raises(NotAnswered, match="not a public one"):
-            exchange(Outgoing("GET", url, {}), [], BOUNDS)
+        with pytest.raises(RequestFailed, match="not a public one"):
+            send_request(OutboundRequest("GET", url, {}), [], BOUNDS)
 
     assert server.asked == []
 
 
 @pytest.mark.parametrize("url", ["ftp://x.example/", "http:///x", "http://x:99999/", "x"])
 def test_an_address_that_is_none_is_not_asked(url: str) -> None:
-    with pytest.raises(NotAnswered):
+    with pytest.raises(RequestFailed):
         ask(url)
 
 
 def test_a_name_that_is_none_leads_nowhere() -> None:
-    with pytest.raises(NotAnswered, match=r"leads nowhere|in time"):
+    with pytest.raises(RequestFailed, match=r"leads nowhere|in time"):
         ask("http://does-not-exist.invalid/")
 
 
 def test_what_is_no_http_is_no_answer() -> None:
-    with pytest.raises(NotAnswered, match="did not answer"):
+    with pytest.raises(RequestFailed, match="did not answer"):
         answered(b"SSH-2.0-OpenSSH\r\n")

@@ -2,21 +2,21 @@
 
 import asyncio
 
-from caret.foundation.web.connection_draining import MAX_PER_TURN, Turns
+from caret.foundation.web.connection_draining import MAX_PER_TURN, PacedExecutor
 from tests.fakes.polling import until
 
 
 async def test_a_single_end_is_told_at_once() -> None:
     told: list[int] = []
 
-    Turns().take(lambda: told.append(1))
+    PacedExecutor().take(lambda: told.append(1))
 
     assert told == [1]
 
 
 async def test_of_many_ends_a_few_are_told_in_a_turn() -> None:
     told: list[int] = []
-    turns = Turns()
+    turns = PacedExecutor()
 
     for number in range(3 * MAX_PER_TURN):
         turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
@@ -26,7 +26,7 @@ async def test_of_many_ends_a_few_are_told_in_a_turn() -> None:
 
 async def test_all_ends_are_told_in_their_order() -> None:
     told: list[int] = []
-    turns = Turns()
+    turns = PacedExecutor()
     for number in range(3 * MAX_PER_TURN + 1):
         turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
 
@@ -37,7 +37,7 @@ async def test_all_ends_are_told_in_their_order() -> None:
 
 async def test_others_get_their_word_between_the_turns() -> None:
     told: list[int] = []
-    turns = Turns()
+    turns = PacedExecutor()
     for number in range(5 * MAX_PER_TURN):
         turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
 
@@ -51,7 +51,7 @@ async def test_others_get_their_word_between_the_turns() -> None:
 
 async def test_after_a_rest_a_single_end_is_told_at_once_again() -> None:
     told: list[int] = []
-    turns = Turns()
+    turns = PacedExecutor()
     for number in range(2 * MAX_PER_TURN):
         turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
     await until(lambda: turns._next is None)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from caret.foundation.parsing.grammars import Grammar
-from caret.foundation.parsing.parse import MAX_YAML_COLUMNS, Allowance, Unparsed, parse
+from caret.foundation.parsing.parse import MAX_YAML_COLUMNS, ParseAbandoned, ParseBudget, parse
 from tests.fakes.clock import FakeClock
 
 # Each overflows the stack of indents of YAML's parser.
@@ -36,14 +36,14 @@ for _ in range(250):
 """
 
 
-def standing() -> Allowance:
+def standing() -> ParseBudget:
     """Whose clock stands."""
-    return Allowance(total_s=1.0, now_s=FakeClock().monotonic_s)
+    return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
 @pytest.mark.parametrize("text", DEEP)
 def test_yaml_that_is_too_deep_for_its_parser_is_refused(text: str) -> None:
-    with pytest.raises(Unparsed):
+    with pytest.raises(ParseAbandoned):
         parse(Grammar.YAML, text.encode(), standing())
 
 
@@ -69,29 +69,29 @@ BOMBS = (
 
 @pytest.mark.parametrize(("grammar", "piece"), BOMBS)
 def test_a_text_takes_so_many_steps_for_each_byte(grammar: Grammar, piece: str) -> None:
-    with pytest.raises(Unparsed):
+    with pytest.raises(ParseAbandoned):
         parse(grammar, (piece * 8_000)[:8_000].encode(), standing())
 
 
 def test_a_parse_that_takes_too_long_is_given_up() -> None:
     clock = FakeClock()
-    allowance = Allowance(total_s=1.0, each_s=0.01, now_s=lambda: _slow(clock, 0.004))
+    allowance = ParseBudget(total_s=1.0, each_s=0.01, now_s=lambda: _slow(clock, 0.004))
 
-    with pytest.raises(Unparsed):
+    with pytest.raises(ParseAbandoned):
         parse(Grammar.PYTHON, b"a = 1\n" * 200, allowance)
 
     assert allowance.spent_s < 0.03
 
 
 def test_when_the_time_of_all_is_over_nothing_is_parsed() -> None:
-    allowance = Allowance(total_s=0.03, now_s=standing().now_s, spent_s=0.03)
+    allowance = ParseBudget(total_s=0.03, now_s=standing().now_s, spent_s=0.03)
 
-    with pytest.raises(Unparsed):
+    with pytest.raises(ParseAbandoned):
         parse(Grammar.PYTHON, b"a = 1\n", allowance)
 
 
 def test_the_text_after_one_that_was_given_up_is_parsed_afresh() -> None:
-    with pytest.raises(Unparsed):
+    with pytest.raises(ParseAbandoned):
         parse(Grammar.C, b"a=>" * 2_000, standing())
 
     assert not parse(Grammar.C, b"int a;\n", standing()).root_node.has_error
@@ -113,8 +113,8 @@ def _slow(clock: FakeClock, seconds: float) -> float:
 def test_nothing_of_a_text_stays(text: bytes) -> None:
     def parse_often() -> int:
         for number in range(100):
-            with suppress(Unparsed):
-                parse(Grammar.PYTHON, b"# %d\n" % number + text, Allowance(total_s=10.0))
+            with suppress(ParseAbandoned):
+                parse(Grammar.PYTHON, b"# %d\n" % number + text, ParseBudget(total_s=10.0))
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()

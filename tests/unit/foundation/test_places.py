@@ -2,38 +2,38 @@
 
 import pytest
 
-from caret.foundation.concurrency.bulkhead import NoPlace, Places
+from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 
 
 def test_who_has_all_of_his_gets_no_more() -> None:
-    places = Places(max_each=2, max_all=8)
+    places = Bulkhead(max_each=2, max_all=8)
 
-    with places.taken("a"), places.taken("a"), pytest.raises(NoPlace), places.taken("a"):
+    with places.taken("a"), places.taken("a"), pytest.raises(BulkheadFull), places.taken("a"):
         pass
 
 
 def test_his_neighbour_has_his_own() -> None:
-    places = Places(max_each=1, max_all=8)
+    places = Bulkhead(max_each=1, max_all=8)
 
     with places.taken("a"), places.taken("b"):
         pass
 
 
 def test_all_together_have_no_more_than_there_are() -> None:
-    places = Places(max_each=2, max_all=3)
+    places = Bulkhead(max_each=2, max_all=3)
 
     with (
         places.taken("a"),
         places.taken("a"),
         places.taken("b"),
-        pytest.raises(NoPlace),
+        pytest.raises(BulkheadFull),
         places.taken("c"),
     ):
         pass
 
 
 def test_a_place_comes_back_whatever_happened_in_it() -> None:
-    places = Places(max_each=1, max_all=1)
+    places = Bulkhead(max_each=1, max_all=1)
     with pytest.raises(ZeroDivisionError), places.taken("a"):
         _ = 1 / 0
 

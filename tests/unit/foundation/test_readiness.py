@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from caret.foundation.web import health_checks
-from caret.foundation.web.health_checks import Health
+from caret.foundation.web.health_checks import HealthCheckMiddleware
 
 
 class Ground:
@@ -28,7 +28,7 @@ class Ground:
 class Probe:
     def __init__(self, ground: Ground) -> None:
         self.now_s = 0.0
-        self._health = Health(_no_application, ground.is_ready, lambda: self.now_s)
+        self._health = HealthCheckMiddleware(_no_application, ground.is_ready, lambda: self.now_s)
 
     async def ask(self) -> int:
         sent: list[Mapping[str, Any]] = []

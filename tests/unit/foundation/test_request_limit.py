@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from caret.foundation.web.body_limit import Application, Receive, Send
-from caret.foundation.web.concurrency_limit import Limits, RequestLimit, TooManyStalled
-from caret.foundation.web.health_checks import Health
+from caret.foundation.web.concurrency_limit import (
+    ConcurrencyLimitMiddleware,
+    ConcurrencyLimits,
+    TooManyStalled,
+)
+from caret.foundation.web.health_checks import HealthCheckMiddleware
 
 SCOPE = {"type": "http", "method": "GET", "path": "/"}
 
 
-def limits(**changes: Any) -> Limits:
+def limits(**changes: Any) -> ConcurrencyLimits:
     given = {
         "max_requests": 1,
         "max_wait_s": 0.05,
@@ -24,7 +28,7 @@ def limits(**changes: Any) -> Limits:
         "max_held_bytes_per_address": 100,
         "uncounted_bytes": 0,
     }
-    return Limits(**(given | changes))
+    return ConcurrencyLimits(**(given | changes))
 
 
 class Server:
@@ -99,14 +103,14 @@ async def test_a_body_arrives_whole() -> None:
     echo = Echo()
     echo.may_answer.set()
 
-    server = await ask(RequestLimit(echo, limits()), Server(b"one ", b"two"))
+    server = await ask(ConcurrencyLimitMiddleware(echo, limits()), Server(b"one ", b"two"))
 
     assert server.sent[-1]["body"] == b"one two"
 
 
 async def test_one_request_too_many_is_told_when_to_try_again() -> None:
     echo = Echo()
-    limited = RequestLimit(echo, limits())
+    limited = ConcurrencyLimitMiddleware(echo, limits())
     async with asyncio.TaskGroup() as group:
         first = group.create_task(ask(limited, Server()))
         await asyncio.sleep(0)
@@ -119,7 +123,7 @@ async def test_one_request_too_many_is_told_when_to_try_again() -> None:
 
 async def test_a_place_is_free_again_after_the_first_request() -> None:
     echo = Echo()
-    limited = RequestLimit(echo, limits(max_wait_s=5))
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     async with asyncio.TaskGroup() as group:
         both = [group.create_task(ask(limited, Server())) for _ in range(2)]
         await asyncio.sleep(0.01)
@@ -133,7 +137,7 @@ async def test_a_place_is_free_again_after_the_first_request() -> None:
 async def test_a_slow_sender_has_no_place_and_is_cut_off() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits(max_transfer_s=0.2))
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
         slow = group.create_task(ask(limited, Server(b"x", more_follows=True)))
         await asyncio.sleep(0.01)
@@ -143,7 +147,7 @@ async def test_a_slow_sender_has_no_place_and_is_cut_off() -> None:
 
 
 async def test_slow_bodies_together_hold_only_so_many_bytes() -> None:
-    limited = RequestLimit(Echo(), limits(max_transfer_s=0.2))
+    limited = ConcurrencyLimitMiddleware(Echo(), limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
         first = group.create_task(ask(limited, Server(b"x" * 80, more_follows=True)))
         await asyncio.sleep(0.01)
@@ -155,7 +159,9 @@ async def test_slow_bodies_together_hold_only_so_many_bytes() -> None:
 async def test_the_slow_bodies_of_one_address_leave_room_for_others() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50))
+    limited = ConcurrencyLimitMiddleware(
+        echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50)
+    )
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(limited, Server(b"x" * 40, more_follows=True)))
         await asyncio.sleep(0.01)
@@ -168,7 +174,7 @@ async def test_the_slow_bodies_of_one_address_leave_room_for_others() -> None:
 async def test_small_bodies_get_through_beside_large_ones() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(limited, Server(b"x" * 110, more_follows=True)))
         await asyncio.sleep(0.01)
@@ -181,7 +187,7 @@ async def test_small_bodies_get_through_beside_large_ones() -> None:
 async def test_bytes_of_finished_bodies_do_not_count() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits())
+    limited = ConcurrencyLimitMiddleware(echo, limits())
 
     answers = [(await ask(limited, Server(b"x" * 80))).status for _ in range(3)]
 
@@ -191,7 +197,7 @@ async def test_bytes_of_finished_bodies_do_not_count() -> None:
 async def test_a_client_that_does_not_read_keeps_nobody_else_waiting() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits(max_wait_s=5))
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
         stalled = group.create_task(ask(limited, slow))
@@ -202,7 +208,7 @@ async def test_a_client_that_does_not_read_keeps_nobody_else_waiting() -> None:
 
 
 async def test_a_stalled_request_goes_on_in_a_place_of_its_own() -> None:
-    limited = RequestLimit(TwoParts(), limits(max_wait_s=5))
+    limited = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
     slow, quick = Server(reads=False), Server()
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(limited, slow))
@@ -215,7 +221,7 @@ async def test_a_stalled_request_goes_on_in_a_place_of_its_own() -> None:
 async def test_one_stalled_request_too_many_is_ended() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits(max_wait_s=5))
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(limited, slow))
@@ -233,7 +239,7 @@ async def test_a_client_that_leaves_while_sending_gets_no_answer() -> None:
     server = Server(b"x", more_follows=True)
     server._events.append({"type": "http.disconnect"})
 
-    await ask(RequestLimit(echo, limits()), server)
+    await ask(ConcurrencyLimitMiddleware(echo, limits()), server)
 
     assert server.sent == []
     assert echo.num_running == 0
@@ -247,7 +253,7 @@ async def not_ready() -> bool:
 async def test_the_probe_needs_no_place(method: str, body: bytes) -> None:
     server = Server()
 
-    await Health(Echo(), not_ready)(
+    await HealthCheckMiddleware(Echo(), not_ready)(
         {"type": "http", "method": method, "path": "/healthz"}, server.receive, server.send
     )
 
@@ -259,6 +265,6 @@ async def test_what_is_no_probe_is_passed_on() -> None:
     echo = Echo()
     echo.may_answer.set()
 
-    server = await ask(Health(echo, not_ready), Server(b"a page"))
+    server = await ask(HealthCheckMiddleware(echo, not_ready), Server(b"a page"))
 
     assert server.sent[-1]["body"] == b"a page"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 
 KEY = bytes(range(32))
 
@@ -24,12 +24,12 @@ def test_a_changed_seal_does_not_open(changed: int) -> None:
     sealed = bytearray(seal(KEY, b"text", bound_to=b"row 1"))
     sealed[changed] ^= 1
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal(KEY, bytes(sealed), bound_to=b"row 1")
 
 
 def test_a_seal_that_was_moved_does_not_open() -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal(KEY, seal(KEY, b"text", bound_to=b"row 1"), bound_to=b"row 2")
 
 
@@ -37,5 +37,5 @@ def test_a_seal_that_was_moved_does_not_open() -> None:
 def test_a_torn_seal_does_not_open(length: int) -> None:
     sealed = seal(KEY, b"text", bound_to=b"")
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal(KEY, sealed[:length], bound_to=b"")

@@ -7,9 +7,9 @@ import pytest
 from inference.pools.speculation.acceptance_rate import (
     HALF_LIFE_S,
     MIN_TOKENS,
-    Acceptances,
+    AcceptanceRates,
+    AcceptanceWindow,
     Kind,
-    Window,
 )
 
 PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
@@ -17,20 +17,20 @@ PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
 TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
 
 
-def _window(generated: dict[Kind, int], noise: random.Random) -> Window:
+def _window(generated: dict[Kind, int], noise: random.Random) -> AcceptanceWindow:
     drafted = accepted = 0
     for kind, tokens in generated.items():
         rate, share = TRUTH[kind]
         number = round(tokens * rate * noise.uniform(0.8, 1.2))
         drafted += number
         accepted += sum(noise.random() < share for _ in range(number))
-    return Window(generated, drafted, accepted)
+    return AcceptanceWindow(generated, drafted, accepted)
 
 
 def _mixed(
     num_windows: int, *, seed: int = 1, kinds: tuple[Kind, ...] = (PYTHON, HTML)
-) -> Acceptances:
-    noise, acceptances = random.Random(seed), Acceptances()
+) -> AcceptanceRates:
+    noise, acceptances = random.Random(seed), AcceptanceRates()
     for _ in range(num_windows):
         generated = {kind: noise.randrange(20, 400) for kind in kinds}
         acceptances.add(_window(generated, noise))
@@ -63,7 +63,7 @@ def test_chance_alone_calls_a_language_that_is_at_half_low_rarely() -> None:
 
 
 def test_languages_in_one_fixed_mixture_cannot_be_told_apart() -> None:
-    noise, acceptances = random.Random(3), Acceptances()
+    noise, acceptances = random.Random(3), AcceptanceRates()
     for _ in range(60):
         tokens = noise.randrange(50, 100)
         acceptances.add(_window({PYTHON: 2 * tokens, HTML: tokens}, noise))
@@ -76,7 +76,7 @@ def test_of_few_windows_nothing_is_said() -> None:
 
 
 def test_of_a_rare_language_nothing_is_said() -> None:
-    noise, acceptances = random.Random(4), Acceptances()
+    noise, acceptances = random.Random(4), AcceptanceRates()
     for _ in range(60):
         acceptances.add(_window({PYTHON: noise.randrange(100, 300), HTML: 1}, noise))
 
@@ -92,9 +92,9 @@ def test_what_is_not_seen_any_more_fades() -> None:
 
 
 def test_what_has_faded_is_overruled_by_what_is_new() -> None:
-    noise, acceptances = random.Random(5), Acceptances()
+    noise, acceptances = random.Random(5), AcceptanceRates()
     for _ in range(40):
-        acceptances.add(Window({PYTHON: 200}, drafted=200, accepted=20))
+        acceptances.add(AcceptanceWindow({PYTHON: 200}, drafted=200, accepted=20))
     was_low = acceptances.estimates()[PYTHON].is_low
     acceptances.fade(6 * HALF_LIFE_S)
     for _ in range(40):
@@ -105,19 +105,19 @@ def test_what_has_faded_is_overruled_by_what_is_new() -> None:
 
 
 def test_what_is_never_drafted_is_not_low() -> None:
-    acceptances = Acceptances()
+    acceptances = AcceptanceRates()
     for _ in range(30):
-        acceptances.add(Window({PYTHON: int(MIN_TOKENS)}, drafted=0, accepted=0))
+        acceptances.add(AcceptanceWindow({PYTHON: int(MIN_TOKENS)}, drafted=0, accepted=0))
 
     estimate = acceptances.estimates()[PYTHON]
     assert (estimate.acceptance, estimate.is_low) == (None, False)
 
 
 def test_many_languages_are_estimated_by_the_most_frequent() -> None:
-    noise, acceptances = random.Random(6), Acceptances()
+    noise, acceptances = random.Random(6), AcceptanceRates()
     kinds = [Kind(f"language {n}") for n in range(40)]
     for _ in range(200):
         generated = {kind: noise.randrange(20, 400) for kind in noise.sample(kinds, 10)}
-        acceptances.add(Window(generated, drafted=100, accepted=60))
+        acceptances.add(AcceptanceWindow(generated, drafted=100, accepted=60))
 
     assert 1 <= len(acceptances.estimates()) <= 12

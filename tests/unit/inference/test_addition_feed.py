@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from redis.asyncio import Redis
 
-from caret.contracts.added_replicas import Addition, encode_addition
+from caret.contracts.added_replicas import ReplicaChange, encode_addition
 from caret.contracts.policy import Tier
-from inference.pools.cache_isolation import Speculation
+from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.discovery.added_replica_feed import AdditionFeed
 from tests.fakes.pool_members import Fleet, identity
 from tests.fakes.pools import make_pool
 from tests.fakes.redis import FakeRedis
 
 ONE, TWO = "10.0.0.1:8000", "10.0.0.2:8000"
-ADDITION = Addition(
+ADDITION = ReplicaChange(
     schema=1,
     pool="demo-fast",
     url=f"http://{TWO}",
@@ -64,7 +64,7 @@ async def test_what_is_said_of_it_is_kept() -> None:
     await _take(feed, fleet)
 
     (added,) = [each for each in fleet.catalog.by_name["demo-fast"].replicas if each.name == TWO]
-    assert (added.kv_events, added.speculation) == ("tcp://10.0.0.2:5557", Speculation.NGRAM)
+    assert (added.kv_events, added.speculation) == ("tcp://10.0.0.2:5557", SpeculationMethod.NGRAM)
 
 
 @pytest.mark.parametrize(

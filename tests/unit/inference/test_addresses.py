@@ -4,20 +4,20 @@ import asyncio
 
 import pytest
 
-from caret.foundation.web.connections import Connections, Slot
+from caret.foundation.web.connections import Connections, ConnectionSlot
 from caret.foundation.web.server_limits import ServerLimits
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.base import Scope
-from inference.consumers.completions import GenerationConsumer
-from inference.consumers.models_list import LookupConsumer
-from inference.consumers.websocket import StreamConsumer
+from inference.consumers.completions import CompletionConsumer
+from inference.consumers.models_list import ModelsListConsumer
+from inference.consumers.websocket import WebSocketConsumer
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.gateway import KEY, FakeGateway
 from tests.fakes.polling import until
 from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
-BEHIND_KEYS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, LookupConsumer))
+BEHIND_KEYS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, ModelsListConsumer))
 OPEN = {"/health", "/healthz"}
 
 
@@ -36,7 +36,7 @@ def coming_from(scope: Scope, address: str) -> Scope:
 
 def is_authenticated(server: FakeServer) -> bool:
     """Whether the server does not count the connection as unauthenticated any more."""
-    slot: Slot = server.scope["state"]["slot"]
+    slot: ConnectionSlot = server.scope["state"]["slot"]
     return slot.is_authenticated
 
 
@@ -49,7 +49,7 @@ async def ask(gateway: FakeGateway, path: str, address: str) -> FakeServer:
     if path in LOOKUPS:
         app = LOOKUPS[path].as_asgi(plane=gateway.plane)
     else:
-        app = GenerationConsumer.as_asgi(plane=gateway.plane, dialect=DIALECTS[path])
+        app = CompletionConsumer.as_asgi(plane=gateway.plane, dialect=DIALECTS[path])
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
     return server
@@ -87,7 +87,7 @@ async def test_a_stream_opens_from_its_network_only(
     server.sends("websocket.connect")
     server.sends("websocket.disconnect")
 
-    app = StreamConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 
@@ -98,7 +98,7 @@ async def test_a_stream_opens_from_its_network_only(
 async def test_an_open_stream_is_judged_anew_at_each_completion(gateway: FakeGateway) -> None:
     server = FakeServer(coming_from(websocket_scope(KEY.text), "192.0.2.7"))
     server.sends("websocket.connect")
-    app = StreamConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     running = asyncio.create_task(app(server.scope, server.receive, server.send))
     await until(lambda: bool(server.messages))
 

@@ -10,9 +10,9 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from caret.contracts.policy import Limits, RateLimit, Trigger
-from inference.errors import Busy, Dropped
-from inference.recording.admission_metrics import AdmissionGauges
+from caret.contracts.policy import PolicyLimits, RateLimit, Trigger
+from inference.errors import CompletionDropped, TooManyRequests
+from inference.recording.admission_metrics import AdmissionMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.pools import make_load
@@ -23,7 +23,7 @@ _PREFETCH: Final = make_request(trigger=Trigger.PREFETCH)
 
 
 class _Page(Collector):
-    def __init__(self, gauges: AdmissionGauges) -> None:
+    def __init__(self, gauges: AdmissionMetrics) -> None:
         self._gauges = gauges
 
     def collect(self) -> Iterator[Metric]:
@@ -32,15 +32,15 @@ class _Page(Collector):
 
 async def test_what_a_limit_refused_is_on_the_page() -> None:
     quotas = make_quotas()
-    limits = Limits(user=RateLimit(per_minute=1, burst=1))
+    limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
     async with quotas.charged(principal, make_request(), make_account()):
-        with pytest.raises(Busy):
+        with pytest.raises(TooManyRequests):
             async with quotas.charged(principal, make_request(path="b.py"), make_account()):
                 pass
 
     await quotas.leases.sweep()
-    page = _told(AdmissionGauges(make_load("fast"), quotas))
+    page = _told(AdmissionMetrics(make_load("fast"), quotas))
 
     assert 'caret_limited_requests_total{limit="user"} 1.0' in page
     assert "caret_limits_alone 0.0" in page
@@ -53,13 +53,13 @@ async def test_what_a_limit_refused_is_on_the_page() -> None:
 def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:
     clock = FakeClock()
     load = make_load("fast", clock=clock)
-    with ExitStack() as crowd, suppress(Dropped):
+    with ExitStack() as crowd, suppress(CompletionDropped):
         while True:
             crowd.enter_context(load.one("fast", _PREFETCH, make_account(clock)))
     with load.one("fast", make_request(), make_account(clock)):
         clock.pass_s(1.0)
 
-    page = _told(AdmissionGauges(load, make_quotas(clock)))
+    page = _told(AdmissionMetrics(load, make_quotas(clock)))
 
     shed = '{mode="inline",pool="fast",trigger="prefetch"}'
     assert f"caret_shed_requests_total{shed} 1.0" in page
@@ -68,7 +68,7 @@ def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:
     assert 'caret_pool_first_token_p99_seconds{mode="inline",pool="fast"} 1.0' in page
 
 
-def _told(gauges: AdmissionGauges) -> str:
+def _told(gauges: AdmissionMetrics) -> str:
     registry = CollectorRegistry()
     registry.register(_Page(gauges))
     return generate_latest(registry).decode()

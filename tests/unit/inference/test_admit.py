@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from caret.contracts.content_exclusion import is_excluded
-from caret.contracts.policy import Limits, Mode, RateLimit, TenantPolicy, Trigger
-from inference.completion.incoming_request import DraftFile
-from inference.errors import Busy, Dropped, Forbidden
-from inference.gateway.admit import Admission, admit
-from inference.gateway.load_shedding.concurrency_limit import Seats
+from caret.contracts.policy import Mode, PolicyLimits, RateLimit, TenantPolicy, Trigger
+from inference.completion.incoming_request import ContextFile
+from inference.errors import CompletionDropped, ForbiddenRequest, TooManyRequests
+from inference.gateway.admit import AdmissionController, admit
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
 from tests.fakes.pools import REGION, make_admission, make_load
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
@@ -21,8 +21,8 @@ def _excluding(*globs: str, repository: str = "*") -> TenantPolicy:
     return make_policy(content_exclusion={repository: globs})
 
 
-def _one_seat() -> Admission:
-    return make_admission(seats=Seats(max_total=1))
+def _one_seat() -> AdmissionController:
+    return make_admission(seats=ConcurrencyLimiter(max_total=1))
 
 
 def _is_excluded(glob: str, path: str) -> bool:
@@ -40,7 +40,7 @@ async def test_what_the_policy_allows_is_admitted() -> None:
 async def test_a_mode_that_the_policy_does_not_name_is_refused(features: frozenset[Mode]) -> None:
     principal = make_principal(policy=make_policy(features=features))
 
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(ForbiddenRequest) as refused:
         async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
             pass
 
@@ -51,7 +51,7 @@ async def test_a_mode_that_the_policy_does_not_name_is_refused(features: frozens
 async def test_a_mode_that_the_key_may_not_ask_for_is_refused(modes: frozenset[Mode]) -> None:
     principal = make_principal(modes=modes)
 
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(ForbiddenRequest) as refused:
         async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
             pass
 
@@ -78,7 +78,7 @@ async def test_what_the_policy_does_not_name_does_not_complete(
 ) -> None:
     principal = make_principal(policy=make_policy(**fields))
 
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(ForbiddenRequest) as refused:
         async with admit(_one_seat(), principal, make_request(), make_account()):
             pass
 
@@ -97,7 +97,7 @@ async def test_what_the_policy_names_completes() -> None:
 async def test_an_excluded_path_is_refused_without_repeating_it() -> None:
     principal = make_principal(policy=_excluding("secrets/*"))
 
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(ForbiddenRequest) as refused:
         async with admit(
             _one_seat(),
             principal,
@@ -173,7 +173,7 @@ def test_an_exclusion_for_a_repository_concerns_this_one_only() -> None:
 )
 async def test_excluded_files_leave_the_request(policy: TenantPolicy, path: str) -> None:
     principal = make_principal(policy=policy)
-    kept, dropped = DraftFile("b.py", "", 0), DraftFile(path, "PASSWORD=1", 0)
+    kept, dropped = ContextFile("b.py", "", 0), ContextFile(path, "PASSWORD=1", 0)
 
     request = make_request(repository="shop", files=(dropped, kept))
     async with admit(_one_seat(), principal, request, make_account()) as admitted:
@@ -181,12 +181,12 @@ async def test_excluded_files_leave_the_request(policy: TenantPolicy, path: str)
 
 
 def test_a_tenant_may_use_all_its_seats_and_no_more() -> None:
-    seats = Seats(max_total=10)
+    seats = ConcurrencyLimiter(max_total=10)
 
     with (
         seats.one(ACME, max_of_tenant=2),
         seats.one(ACME, max_of_tenant=2),
-        pytest.raises(Busy) as refused,
+        pytest.raises(TooManyRequests) as refused,
         seats.one(ACME, max_of_tenant=2),
     ):
         pass
@@ -195,18 +195,18 @@ def test_a_tenant_may_use_all_its_seats_and_no_more() -> None:
 
 
 def test_a_tenant_without_seats_leaves_its_neighbour_seated() -> None:
-    seats = Seats(max_total=10)
+    seats = ConcurrencyLimiter(max_total=10)
 
     with seats.one(ACME, max_of_tenant=1), seats.one(GLOBEX, max_of_tenant=1):
         assert seats.num_taken == 2
 
 
 def test_a_full_gateway_refuses_everybody() -> None:
-    seats = Seats(max_total=1)
+    seats = ConcurrencyLimiter(max_total=1)
 
     with (
         seats.one(ACME, max_of_tenant=5),
-        pytest.raises(Busy) as refused,
+        pytest.raises(TooManyRequests) as refused,
         seats.one(GLOBEX, max_of_tenant=5),
     ):
         pass
@@ -215,10 +215,10 @@ def test_a_full_gateway_refuses_everybody() -> None:
 
 
 def test_a_refused_completion_takes_no_seat() -> None:
-    seats = Seats(max_total=10)
+    seats = ConcurrencyLimiter(max_total=10)
 
     with seats.one(ACME, max_of_tenant=1):
-        with pytest.raises(Busy), seats.one(ACME, max_of_tenant=1):
+        with pytest.raises(TooManyRequests), seats.one(ACME, max_of_tenant=1):
             pass
 
         assert seats.num_taken == 1
@@ -226,7 +226,7 @@ def test_a_refused_completion_takes_no_seat() -> None:
 
 @pytest.mark.parametrize("leaving", [RuntimeError, asyncio.CancelledError, GeneratorExit])
 async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseException]) -> None:
-    seats = Seats(max_total=1)
+    seats = ConcurrencyLimiter(max_total=1)
 
     with pytest.raises(leaving):
         async with admit(
@@ -238,13 +238,13 @@ async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseExcep
 
 
 async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> None:
-    seats, load = Seats(max_total=1), make_load("demo-fast")
+    seats, load = ConcurrencyLimiter(max_total=1), make_load("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as crowd:
         while load.pressure("demo-fast", Mode.INLINE).num_under_way < 40:
             crowd.enter_context(load.one("demo-fast", make_request(), make_account()))
 
-        with pytest.raises(Dropped):
+        with pytest.raises(CompletionDropped):
             async with admit(
                 make_admission(seats=seats, load=load), make_principal(), prefetch, make_account()
             ):
@@ -254,12 +254,12 @@ async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> Non
 
 
 async def test_a_refused_tenant_learns_nothing_of_a_full_gateway() -> None:
-    limits = Limits(tenant=RateLimit(per_minute=1, burst=1))
+    limits = PolicyLimits(tenant=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
-    admission = make_admission(seats=Seats(max_total=1))
+    admission = make_admission(seats=ConcurrencyLimiter(max_total=1))
     async with admit(admission, principal, make_request(), make_account()):
         # The gateway is full now; the tenant's own limit is what it hears of.
-        with pytest.raises(Busy) as refused:
+        with pytest.raises(TooManyRequests) as refused:
             async with admit(admission, principal, make_request(path="b.py"), make_account()):
                 pass
 
@@ -267,10 +267,10 @@ async def test_a_refused_tenant_learns_nothing_of_a_full_gateway() -> None:
 
 
 async def test_a_forbidden_request_takes_no_seat() -> None:
-    seats = Seats(max_total=1)
+    seats = ConcurrencyLimiter(max_total=1)
     principal = make_principal(policy=_excluding("*"))
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenRequest):
         async with admit(make_admission(seats=seats), principal, make_request(), make_account()):
             pass
 

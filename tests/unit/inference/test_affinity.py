@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.pools.pool_config import Replica
-from inference.routing.consistent_hashing import ALWAYS_ROOM, CAPACITY, rank, with_room
+from inference.routing.consistent_hashing import (
+    ALWAYS_ROOM,
+    CAPACITY,
+    filter_with_capacity,
+    rank_by_hash,
+)
 from tests.fakes.pools import make_pool
 
 REPLICAS = make_pool(*(f"http://engine-{n}:1" for n in range(4))).replicas
@@ -14,7 +19,7 @@ KEYS = [f"key-{n}" for n in range(400)]
 
 
 def test_keys_are_spread_evenly() -> None:
-    counts = Counter(rank(key, REPLICAS)[0].name for key in KEYS)
+    counts = Counter(rank_by_hash(key, REPLICAS)[0].name for key in KEYS)
 
     assert len(counts) == len(REPLICAS)
     assert max(counts.values()) < 140
@@ -22,15 +27,15 @@ def test_keys_are_spread_evenly() -> None:
 
 def test_without_one_replica_the_others_keep_their_order() -> None:
     for key in KEYS:
-        without = [replica for replica in rank(key, REPLICAS) if replica is not REPLICAS[0]]
+        without = [replica for replica in rank_by_hash(key, REPLICAS) if replica is not REPLICAS[0]]
 
-        assert rank(key, REPLICAS[1:]) == without
+        assert rank_by_hash(key, REPLICAS[1:]) == without
 
 
 def test_the_share_of_a_lost_replica_goes_to_all_its_neighbours() -> None:
-    lost = [key for key in KEYS if rank(key, REPLICAS)[0] is REPLICAS[0]]
+    lost = [key for key in KEYS if rank_by_hash(key, REPLICAS)[0] is REPLICAS[0]]
 
-    heirs = {rank(key, REPLICAS[1:])[0].name for key in lost}
+    heirs = {rank_by_hash(key, REPLICAS[1:])[0].name for key in lost}
 
     assert len(heirs) == len(REPLICAS) - 1
 
@@ -39,7 +44,7 @@ def test_the_share_of_a_lost_replica_goes_to_all_its_neighbours() -> None:
 def test_somebody_always_has_room_and_nobody_gets_more_than_its_share(loads: list[int]) -> None:
     load_of = dict(zip(REPLICAS, loads, strict=False))
 
-    chosen = with_room(list(load_of), load_of.__getitem__)
+    chosen = filter_with_capacity(list(load_of), load_of.__getitem__)
 
     mean = (sum(loads) + 1) / len(loads)
     assert chosen
@@ -49,12 +54,12 @@ def test_somebody_always_has_room_and_nobody_gets_more_than_its_share(loads: lis
 def test_under_light_load_nobody_is_sent_away_from_its_prefix() -> None:
     load_of = dict(zip(REPLICAS, (ALWAYS_ROOM - 1, 0, 0, 0), strict=True))
 
-    assert with_room(REPLICAS, load_of.__getitem__) == REPLICAS
+    assert filter_with_capacity(REPLICAS, load_of.__getitem__) == REPLICAS
 
 
 def test_what_a_full_replica_cannot_take_goes_to_the_keys_next_one() -> None:
     load_of: dict[Replica, int] = dict.fromkeys(REPLICAS, 10)
-    first, second, *_ = ranked = rank("a key", REPLICAS)
+    first, second, *_ = ranked = rank_by_hash("a key", REPLICAS)
     load_of[first] = 40
 
-    assert with_room(ranked, load_of.__getitem__)[0] is second
+    assert filter_with_capacity(ranked, load_of.__getitem__)[0] is second

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
-from inference.completion.incoming_request import DraftFile
+from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
 from inference.context.prompt.layout import LAYOUTS
 from inference.context.prompt.token_budget import PROMPT_TOKENS
-from inference.context.tokenization.tokenizer import load_tokens
+from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import BadRequest
 from tests.fakes.prompts import (
     CODE,
@@ -40,9 +40,9 @@ def test_a_short_request_is_in_the_prompt_whole_the_suffix_first() -> None:
 
 def test_other_files_come_under_their_paths_in_the_order_of_these() -> None:
     files = (
-        DraftFile("b.py", "b = 1\n", 3),
-        DraftFile("c.py", "c = 1", 2),
-        DraftFile("a.py", "a", 1),
+        ContextFile("b.py", "b = 1\n", 3),
+        ContextFile("c.py", "c = 1", 2),
+        ContextFile("a.py", "a", 1),
     )
 
     prompt = assembled(prefix="x", files=files, path="b/x.py")
@@ -59,7 +59,7 @@ def test_other_files_come_under_their_paths_in_the_order_of_these() -> None:
 
 @pytest.mark.parametrize("layout", ["psm", "spm", "spm2", "psm-sliding"])
 def test_other_layouts_have_the_most_recent_file_nearest(layout: str) -> None:
-    files = (DraftFile("b.py", "b = 1\n", 2), DraftFile("a.py", "a = 1\n", 1))
+    files = (ContextFile("b.py", "b = 1\n", 2), ContextFile("a.py", "a = 1\n", 1))
 
     text = text_of(assembled(writer_of(layout=layout), prefix="x", files=files))
 
@@ -76,7 +76,7 @@ def test_the_repository_comes_first_where_the_family_has_a_word_for_it() -> None
 def test_what_was_found_comes_behind_the_files() -> None:
     prompt = assembled(
         snippets=(Snippet("z.py", "def found(): ...\n", 0.9),),
-        files=(DraftFile("b.py", "b = 1\n", 1),),
+        files=(ContextFile("b.py", "b = 1\n", 1),),
         path="a.py",
     )
 
@@ -86,20 +86,20 @@ def test_what_was_found_comes_behind_the_files() -> None:
 
 
 def test_of_a_long_file_its_signatures_are_shown() -> None:
-    text = text_of(assembled(prefix="x", files=(DraftFile("b.py", CODE[:20_000], 1),)))
+    text = text_of(assembled(prefix="x", files=(ContextFile("b.py", CODE[:20_000], 1),)))
 
     assert "def method_0(self):\ndef method_1(self):\n" in text
     assert "return self.field" not in text
 
 
 def test_a_file_takes_no_more_than_three_hundred_tokens() -> None:
-    files = (DraftFile("b.py", CODE[:40_000], 1),)
+    files = (ContextFile("b.py", CODE[:40_000], 1),)
 
     assert 250 < assembled(prefix="x", files=files).num_stable_tokens < 320
 
 
 def test_what_nobody_wrote_is_left_out() -> None:
-    files = (DraftFile("package-lock.json", "{}\n", 1), DraftFile("a.min.js", "a\n", 1))
+    files = (ContextFile("package-lock.json", "{}\n", 1), ContextFile("a.min.js", "a\n", 1))
     snippets = (Snippet("b.lock", "b\n", 0.9),)
 
     prompt = assembled(snippets=snippets, prefix="x", files=files)
@@ -108,7 +108,7 @@ def test_what_nobody_wrote_is_left_out() -> None:
 
 
 def test_a_path_with_line_breaks_stays_on_its_line() -> None:
-    prompt = assembled(prefix="a", files=(DraftFile("b\nc.py", "x\n", 0),), path="a\n.py")
+    prompt = assembled(prefix="a", files=(ContextFile("b\nc.py", "x\n", 0),), path="a\n.py")
 
     assert prompt.token_ids[: len(TOKENS.encode("b c.py\n")) + 1] == [
         FILE_ID,
@@ -119,7 +119,7 @@ def test_a_path_with_line_breaks_stays_on_its_line() -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_huge_request_fills_the_tiers_budget_and_no_more(mode: Mode) -> None:
     request = make_request(mode=mode)
-    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(60))
+    files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(60))
 
     prompt = assembled(mode=mode, prefix=CODE, suffix=CODE, files=files)
 
@@ -154,7 +154,7 @@ TEXTS = st.text(max_size=3_000) | st.builds(
 def test_no_text_ever_exceeds_the_budget_and_the_same_makes_the_same(
     layout: str, prefix: str, suffix: str, files: list[tuple[str, str]]
 ) -> None:
-    drafts = tuple(DraftFile(path, text, 0) for path, text in files)
+    drafts = tuple(ContextFile(path, text, 0) for path, text in files)
     snippets = tuple(Snippet(path, text, 0.5) for path, text in files)
     asked = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
 
@@ -175,13 +175,13 @@ def test_prompt_and_completion_fit_the_models_context(text: str, max_context: in
 @pytest.mark.parametrize("marker", MARKERS)
 def test_a_customers_text_never_becomes_a_marker(marker: str) -> None:
     identifier = TOKENS.token_id(marker)
-    plain = assembled(prefix="x", suffix="y", path="a.py", files=(DraftFile("b.py", "z\n", 0),))
+    plain = assembled(prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),))
 
     planted = assembled(
         prefix=f"x{marker}",
         suffix=f"{marker}y",
         path=f"{marker}.py",
-        files=(DraftFile(f"b{marker}.py", f"{marker}\n", 0),),
+        files=(ContextFile(f"b{marker}.py", f"{marker}\n", 0),),
     )
 
     assert planted.token_ids.count(identifier or 0) == plain.token_ids.count(identifier or 0)
@@ -239,7 +239,7 @@ def test_a_raw_prompt_may_write_many_lines() -> None:
 def test_half_a_surrogate_pair_does_no_harm() -> None:
     half = "a = '\ud83d"
 
-    prompt = assembled(prefix=half, suffix=half, path=half, files=(DraftFile(half, half, 0),))
+    prompt = assembled(prefix=half, suffix=half, path=half, files=(ContextFile(half, half, 0),))
 
     assert prompt.token_ids
 
@@ -251,7 +251,7 @@ def test_the_engine_is_told_to_stop_at_markers() -> None:
 
 
 def test_the_smaller_the_model_the_more_is_cut_in_the_order_of_worth() -> None:
-    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     snippets = (Snippet("s.py", CODE[-2_000:].replace("method", "other"), 0.5),)
     kept = []
     for max_context in range(2_064, 264, -100):
@@ -273,7 +273,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path, content: str
         (tmp_path / "tokenizer.json").write_text(content)
 
     with pytest.raises(BadSetting, match=str(tmp_path)):
-        load_tokens(str(tmp_path))
+        load_tokenizer(str(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["x9 = 0x7f\n" * 30, "名前 = '世界'\n" * 30, "🙂" * 50])

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from caret.contracts.api_key import KeyKind, PresentedKey, generate_key, parse_key
+from caret.contracts.api_key import KeyKind, ParsedKey, generate_key, parse_key
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import TenantId
 from inference.completion.request import Principal
-from inference.errors import Forbidden, Unauthenticated
+from inference.errors import ForbiddenRequest, UnauthenticatedRequest
 from inference.gateway.authenticate import authenticate
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import (
     ACME,
@@ -29,27 +29,29 @@ KEY = generate_key(KeyKind.DEVELOPER)
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
-def _authority(*snapshots: TenantSnapshot) -> Authority:
-    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+def _authority(*snapshots: TenantSnapshot) -> SnapshotStore:
+    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     for snapshot in snapshots:
         authority.replace(snapshot)
     authority.confirm()
     return authority
 
 
-def _ask(authority: Authority, key_text: str | None, *, address: str | None = None) -> Principal:
+def _ask(
+    authority: SnapshotStore, key_text: str | None, *, address: str | None = None
+) -> Principal:
     return authenticate(authority, key_text, now_ms=NOW_MS, address=address)
 
 
 def _refusal(
-    authority: Authority, key_text: str | None, *, address: str | None = None
-) -> Unauthenticated:
-    with pytest.raises(Unauthenticated) as refused:
+    authority: SnapshotStore, key_text: str | None, *, address: str | None = None
+) -> UnauthenticatedRequest:
+    with pytest.raises(UnauthenticatedRequest) as refused:
         _ask(authority, key_text, address=address)
     return refused.value
 
 
-def _namesake(key: PresentedKey) -> PresentedKey:
+def _namesake(key: ParsedKey) -> ParsedKey:
     """Another well-formed key with the same lookup id."""
     secret = generate_key(KeyKind.DEVELOPER).text[17:-6]
     body = f"cpk_live_{key.lookup_id}{secret}"
@@ -138,7 +140,7 @@ def test_a_tenant_that_is_not_active_is_refused(status: TenantStatus) -> None:
 
 
 def test_a_gateway_that_cannot_tell_lets_nobody_in() -> None:
-    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     authority.replace(make_snapshot(make_credential(KEY)))
 
     error = _refusal(authority, KEY.text)
@@ -186,7 +188,7 @@ def test_a_refusal_never_contains_the_key(snapshot: TenantSnapshot) -> None:
 OFFICE = "192.0.2.0/24"
 
 
-def _bound(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> Authority:
+def _bound(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> SnapshotStore:
     return _authority(make_snapshot(make_credential(KEY, networks=networks, **fields)))
 
 
@@ -231,7 +233,7 @@ def test_of_a_rotated_key_both_texts_are_good_until_the_old_ones_time_is_over() 
 def test_a_tenant_that_is_pinned_elsewhere_is_refused() -> None:
     snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region="west")
 
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(ForbiddenRequest) as refused:
         _ask(_authority(snapshot), KEY.text)
 
     assert refused.value.code == "region_not_allowed"

@@ -2,12 +2,12 @@
 
 from msgspec.structs import replace
 
-from caret.contracts.api_key import KeyKind, PresentedKey, generate_key
-from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
-from caret.contracts.pricing import BudgetScope, HardBudget, Spending
+from caret.contracts.api_key import KeyKind, ParsedKey, generate_key
+from caret.contracts.policy import Feature, Mode, PolicyOverride, TenantPolicy
+from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, UserId
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import (
     ACME,
@@ -26,12 +26,12 @@ IN_FORCE = make_credential(KEY)
 REVOKED = make_credential(KEY, revoked_at_ms=1)
 KEY_ID = IN_FORCE.key_id
 ALICES, SERVICES = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.SERVICE)
-NO_CHAT = PolicyLayer(features=frozenset(Feature) - {Feature.CHAT})
-NO_SRC = PolicyLayer(content_exclusion={"*": ("src/*",)})
+NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
+NO_SRC = PolicyOverride(content_exclusion={"*": ("src/*",)})
 
 
-def make_authority(clock: FakeClock | None = None) -> Authority:
-    return Authority(root_secret=ROOT_SECRET, clock=clock or FakeClock(), max_age_s=300)
+def make_authority(clock: FakeClock | None = None) -> SnapshotStore:
+    return SnapshotStore(root_secret=ROOT_SECRET, clock=clock or FakeClock(), max_age_s=300)
 
 
 def test_a_newer_snapshot_replaces_an_older_one() -> None:
@@ -215,13 +215,13 @@ def test_a_watcher_at_the_neighbours_is_not_told() -> None:
     assert told == []
 
 
-def _layered(*layers: PolicyLayer, of: dict[UserId, tuple[int, ...]]) -> TenantSnapshot:
+def _layered(*layers: PolicyOverride, of: dict[UserId, tuple[int, ...]]) -> TenantSnapshot:
     keys = (make_credential(KEY), make_credential(ALICES, key_id="k2", user_id=ALICE))
     service = make_credential(SERVICES, key_id="k3", user_id=None)
     return replace(make_snapshot(*keys, service), layers=layers, layers_of=of)
 
 
-def _policy_of(authority: Authority, key: PresentedKey) -> TenantPolicy:
+def _policy_of(authority: SnapshotStore, key: ParsedKey) -> TenantPolicy:
     ((_, snapshot),) = authority.candidates(key.lookup_id)
     return snapshot.policy
 
@@ -264,10 +264,10 @@ def test_a_layer_that_was_lifted_is_forgotten() -> None:
 
 
 def _budgeted(*budgets: HardBudget) -> TenantSnapshot:
-    return replace(_layered(of={}), spending=Spending((), budgets))
+    return replace(_layered(of={}), spending=SpendingLimits((), budgets))
 
 
-def _budgets_of(authority: Authority, key: PresentedKey) -> list[str]:
+def _budgets_of(authority: SnapshotStore, key: ParsedKey) -> list[str]:
     ((_, snapshot),) = authority.candidates(key.lookup_id)
     return [budget.budget_id for budget in snapshot.spending.budgets]
 
@@ -305,7 +305,9 @@ def test_users_of_one_policy_and_other_budgets_share_the_policy() -> None:
     layered = _layered(NO_CHAT, of={ADA: (0,), ALICE: (0,)})
 
     authority.replace(
-        replace(layered, spending=Spending((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),)))
+        replace(
+            layered, spending=SpendingLimits((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),))
+        )
     )
 
     assert _policy_of(authority, KEY) is _policy_of(authority, ALICES)

@@ -8,15 +8,15 @@ import pytest
 
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import UserId, new_request_id
-from inference.errors import Busy, Unauthenticated
+from inference.errors import TooManyRequests, UnauthenticatedRequest
 from inference.gateway.protocol.late_outcomes import (
     MAX_AGE_MS,
     MAX_AHEAD_MS,
     MAX_AT_ONCE,
     MAX_OF_TENANT_AT_ONCE,
-    Belated,
+    LateOutcomeRecorder,
 )
-from inference.gateway.protocol.outcome_reports import Told
+from inference.gateway.protocol.outcome_reports import OutcomeReport
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.stream_client import Editor, open_editor
@@ -142,12 +142,12 @@ async def test_whose_key_has_ended_tells_nothing() -> None:
 
 async def test_who_tells_without_end_is_paced_and_his_colleague_is_not() -> None:
     clock, journal = FakeClock(), FakeJournal()
-    belated = Belated(clock=clock, keep=journal.append)
-    named, told = new_request_id(now_ms=clock.now_ms()), Told(OutcomeEvent.SHOWN)
+    belated = LateOutcomeRecorder(clock=clock, keep=journal.append)
+    named, told = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for _ in range(MAX_AT_ONCE):
         belated.tell(make_principal(), named, told)
 
-    with pytest.raises(Busy, match="too_many_requests"):
+    with pytest.raises(TooManyRequests, match="too_many_requests"):
         belated.tell(make_principal(), named, told)
     belated.tell(make_principal(user_id=ALICE), named, told)
     clock.pass_s(1.0)
@@ -158,13 +158,13 @@ async def test_who_tells_without_end_is_paced_and_his_colleague_is_not() -> None
 
 def test_a_tenants_people_are_paced_together_and_no_others() -> None:
     clock, journal = FakeClock(), FakeJournal()
-    belated = Belated(clock=clock, keep=journal.append)
-    named, told = new_request_id(now_ms=clock.now_ms()), Told(OutcomeEvent.SHOWN)
+    belated = LateOutcomeRecorder(clock=clock, keep=journal.append)
+    named, told = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for number in range(MAX_OF_TENANT_AT_ONCE):
         person = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
         belated.tell(make_principal(user_id=person), named, told)
 
-    with pytest.raises(Busy, match="too_many_requests"):
+    with pytest.raises(TooManyRequests, match="too_many_requests"):
         belated.tell(make_principal(user_id=ALICE), named, told)
     belated.tell(make_principal(tenant_id=GLOBEX), named, told)
     clock.pass_s(1.0)
@@ -174,4 +174,4 @@ def test_a_tenants_people_are_paced_together_and_no_others() -> None:
 
 
 def _raise() -> None:
-    raise Unauthenticated("revoked_key", "It was revoked.")
+    raise UnauthenticatedRequest("revoked_key", "It was revoked.")

@@ -2,29 +2,29 @@
 
 import asyncio
 
-from inference.context.prompt.forgetting import forgetting
+from inference.context.prompt.forgetting import evict_expired_forever
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.ttl_cache import (
     LIFETIME_S,
     MAX_SHARE,
-    BriefMemory,
     Digest,
-    Holder,
+    PartitionKey,
+    TtlCache,
     digest,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import until
 from tests.fakes.prompts import TOKENS
 
-ADAS, GUSS = Holder(b"a" * 32), Holder(b"g" * 32)
+ADAS, GUSS = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 MAX_WEIGHT = 1_000
 
 
-def _memory(clock: FakeClock) -> BriefMemory[str]:
-    return BriefMemory(clock, max_weight=MAX_WEIGHT, weigh=len)
+def _memory(clock: FakeClock) -> TtlCache[str]:
+    return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
 
 
-def _put(memory: BriefMemory[str], holder: Holder, number: int, size: int = 1) -> bool:
+def _put(memory: TtlCache[str], holder: PartitionKey, number: int, size: int = 1) -> bool:
     """Whether it had to be made."""
     made = []
 
@@ -36,7 +36,7 @@ def _put(memory: BriefMemory[str], holder: Holder, number: int, size: int = 1) -
     return bool(made)
 
 
-def _weight(memory: BriefMemory[str]) -> int:
+def _weight(memory: TtlCache[str]) -> int:
     return sum(
         len(value) for of in memory._of.values() for value in (*of.young.values(), *of.old.values())
     )
@@ -51,7 +51,7 @@ def test_it_is_bounded_by_size() -> None:
     memory = _memory(FakeClock())
 
     for number in range(200):
-        _put(memory, Holder(b"%d" % (number % 20)), number, size=50)
+        _put(memory, PartitionKey(b"%d" % (number % 20)), number, size=50)
         assert memory._weight == _weight(memory) <= MAX_WEIGHT + 50
 
 
@@ -105,7 +105,7 @@ async def test_every_writer_forgets_what_it_holds() -> None:
     writer.scores.one(Digest(b"k"), lambda: 1.0, holder=ADAS)
     clock.pass_s(2 * LIFETIME_S)
 
-    task = asyncio.create_task(forgetting([writer], every_s=0.0))
+    task = asyncio.create_task(evict_expired_forever([writer], every_s=0.0))
     await until(lambda: len(writer.scores) == 0)
 
     task.cancel()

@@ -5,37 +5,37 @@ from dataclasses import astuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.prompt.token_budget import Budget, Shares, share_out
+from inference.context.prompt.token_budget import TokenBudget, TokenShares, allocate
 
 SIZES = st.integers(min_value=0, max_value=20_000)
-WANTED = st.builds(Budget, SIZES, SIZES, SIZES, SIZES)
-SHARES = Shares(suffix=0.2, files=0.3, snippets=0.1)
-EVERYTHING = Budget(9_000, 9_000, 9_000, 9_000)
+WANTED = st.builds(TokenBudget, SIZES, SIZES, SIZES, SIZES)
+SHARES = TokenShares(suffix=0.2, files=0.3, snippets=0.1)
+EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
 
 
-def _shared(total: int, wanted: Budget, nominal: int = 1_000) -> Budget:
-    return share_out(total, wanted, shares=SHARES, nominal=nominal)
+def _shared(total: int, wanted: TokenBudget, nominal: int = 1_000) -> TokenBudget:
+    return allocate(total, wanted, shares=SHARES, nominal=nominal)
 
 
 @given(SIZES, WANTED)
-def test_the_parts_together_never_exceed_the_total(total: int, wanted: Budget) -> None:
+def test_the_parts_together_never_exceed_the_total(total: int, wanted: TokenBudget) -> None:
     assert _shared(total, wanted).total <= total
 
 
 @given(SIZES, WANTED)
-def test_nothing_is_lost_while_there_is_room(total: int, wanted: Budget) -> None:
+def test_nothing_is_lost_while_there_is_room(total: int, wanted: TokenBudget) -> None:
     assert _shared(total, wanted).total == min(total, wanted.total)
 
 
 @given(SIZES, WANTED)
-def test_no_part_gets_more_than_it_would_like(total: int, wanted: Budget) -> None:
+def test_no_part_gets_more_than_it_would_like(total: int, wanted: TokenBudget) -> None:
     budget = _shared(total, wanted)
 
     assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(wanted), strict=True))
 
 
 @given(SIZES, SIZES, WANTED)
-def test_less_room_never_means_more_for_any_part(one: int, other: int, wanted: Budget) -> None:
+def test_less_room_never_means_more_for_any_part(one: int, other: int, wanted: TokenBudget) -> None:
     less, more = (_shared(total, wanted) for total in sorted((one, other)))
 
     assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
@@ -43,7 +43,7 @@ def test_less_room_never_means_more_for_any_part(one: int, other: int, wanted: B
 
 @given(st.integers(min_value=1, max_value=1_000), WANTED)
 def test_retrieval_is_cut_first_then_files_then_the_suffix_and_the_near_prefix_last(
-    total: int, wanted: Budget
+    total: int, wanted: TokenBudget
 ) -> None:
     """Whoever lacks a part of its claim leaves nothing to those that are cut before it."""
     near, suffix, files = (
@@ -61,18 +61,18 @@ def test_retrieval_is_cut_first_then_files_then_the_suffix_and_the_near_prefix_l
 
 
 def test_a_full_prompt_is_shared_as_the_shares_say() -> None:
-    assert _shared(1_000, EVERYTHING) == Budget(400, 200, 300, 100)
+    assert _shared(1_000, EVERYTHING) == TokenBudget(400, 200, 300, 100)
 
 
 def test_a_smaller_model_loses_retrieval_before_files_and_files_before_the_suffix() -> None:
-    assert _shared(900, EVERYTHING) == Budget(400, 200, 300, 0)
-    assert _shared(700, EVERYTHING) == Budget(400, 200, 100, 0)
-    assert _shared(500, EVERYTHING) == Budget(400, 100, 0, 0)
-    assert _shared(300, EVERYTHING) == Budget(300, 0, 0, 0)
+    assert _shared(900, EVERYTHING) == TokenBudget(400, 200, 300, 0)
+    assert _shared(700, EVERYTHING) == TokenBudget(400, 200, 100, 0)
+    assert _shared(500, EVERYTHING) == TokenBudget(400, 100, 0, 0)
+    assert _shared(300, EVERYTHING) == TokenBudget(300, 0, 0, 0)
 
 
 def test_what_is_left_over_goes_to_the_prefix_then_to_the_suffix_then_to_files() -> None:
-    assert _shared(1_000, Budget(9_000, 100, 9_000, 0)) == Budget(600, 100, 300, 0)
-    assert _shared(1_000, Budget(100, 9_000, 9_000, 9_000)) == Budget(100, 500, 300, 100)
-    assert _shared(1_000, Budget(100, 100, 9_000, 9_000)) == Budget(100, 100, 700, 100)
-    assert _shared(1_000, Budget(100, 0, 0, 9_000)) == Budget(100, 0, 0, 900)
+    assert _shared(1_000, TokenBudget(9_000, 100, 9_000, 0)) == TokenBudget(600, 100, 300, 0)
+    assert _shared(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(100, 500, 300, 100)
+    assert _shared(1_000, TokenBudget(100, 100, 9_000, 9_000)) == TokenBudget(100, 100, 700, 100)
+    assert _shared(1_000, TokenBudget(100, 0, 0, 9_000)) == TokenBudget(100, 0, 0, 900)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
-from caret.contracts.usage import Finish
+from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, TierPrices, TokenPrices
+from caret.contracts.usage import FinishReason
 from inference.pipeline import complete
 from tests.fakes.client import FakeClient
 from tests.fakes.gateway import KEY, FakeGateway
@@ -16,7 +16,7 @@ from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import make_credential, make_snapshot
 
 PRICES = TokenPrices(0, dict.fromkeys(Tier, TierPrices(1_000_000, 1_000_000, 1_000_000)))
-SPENT = Spending((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
+SPENT = SpendingLimits((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_an_editors_plugin_gets_an_ordinary_empty_completion(
     text = server.body.decode()
     assert server.status == 200
     assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
-    assert [each.finish for each in gateway.journal.completions] == [Finish.BUDGET]
+    assert [each.finish for each in gateway.journal.completions] == [FinishReason.BUDGET]
 
 
 async def test_who_chats_is_told_why(gateway: FakeGateway) -> None:
@@ -64,5 +64,9 @@ async def test_the_streams_end_says_budget_and_the_engine_was_not_asked(
     await complete(gateway.plane, make_arrival(key_text=KEY.text), client)
 
     (record,) = gateway.journal.completions
-    assert (record.finish, record.error_code, record.generated_tokens) == (Finish.BUDGET, "", 0)
+    assert (record.finish, record.error_code, record.generated_tokens) == (
+        FinishReason.BUDGET,
+        "",
+        0,
+    )
     assert (client.texts, client.ends) == ([], ["done"])

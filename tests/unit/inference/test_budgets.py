@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.pricing import BudgetScope, HardBudget, Spending, write_places
+from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
 from caret.contracts.snapshot import TenantSnapshot, decode_snapshot, encode_snapshot
 from caret.foundation.ids import UserId
 from inference.gateway.snapshots.user_budgets import SpendingByUser
@@ -19,9 +19,9 @@ budgeted = st.lists(
 )
 
 
-def _older(budgets: Budgeted) -> Spending:
+def _older(budgets: Budgeted) -> SpendingLimits:
     """As it was written before: each budget with its people."""
-    return Spending(
+    return SpendingLimits(
         budgets=tuple(
             HardBudget(f"b{place}", scope, 1, tuple(sorted(people)))
             for place, (scope, people) in enumerate(budgets)
@@ -29,22 +29,24 @@ def _older(budgets: Budgeted) -> Spending:
     )
 
 
-def _newer(budgets: Budgeted) -> Spending:
+def _newer(budgets: Budgeted) -> SpendingLimits:
     of_somebody = [
         frozenset[UserId]() if scope is BudgetScope.TENANT else people for scope, people in budgets
     ]
-    return Spending(
+    return SpendingLimits(
         budgets=tuple(
             HardBudget(f"b{place}", scope, 1) for place, (scope, _) in enumerate(budgets)
         ),
         budgets_of={
-            user: write_places(place for place, people in enumerate(of_somebody) if user in people)
+            user: encode_indexes(
+                place for place, people in enumerate(of_somebody) if user in people
+            )
             for user in sorted(frozenset[UserId]().union(*of_somebody))
         },
     )
 
 
-def _read(spending: Spending) -> SpendingByUser:
+def _read(spending: SpendingLimits) -> SpendingByUser:
     """As a gateway has it from Redis."""
     data = encode_snapshot(make_snapshot(spending=spending))
     return SpendingByUser(decode_snapshot(data).spending)
@@ -73,7 +75,9 @@ def test_who_has_the_same_budgets_shares_them() -> None:
 
 def test_a_place_that_there_is_not_is_passed_over() -> None:
     budget = HardBudget("b0", BudgetScope.USER, 1)
-    spending = SpendingByUser(Spending((), (budget,), {PEOPLE[0]: write_places([0, 1, 900])}))
+    spending = SpendingByUser(
+        SpendingLimits((), (budget,), {PEOPLE[0]: encode_indexes([0, 1, 900])})
+    )
 
     assert spending.of(PEOPLE[0]).budgets == (budget,)
 
@@ -82,15 +86,15 @@ def test_each_of_many_people_in_many_teams_is_named_once() -> None:
     """What a gateway decodes on its event loop: it was 76 MB with the people of each budget."""
     people = [UserId(str(UUID(int=number))) for number in range(2_000)]
     budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
-    places = dict.fromkeys(people, write_places(range(1_000)))
+    places = dict.fromkeys(people, encode_indexes(range(1_000)))
 
-    data = encode_snapshot(make_snapshot(spending=Spending((), budgets, places)))
+    data = encode_snapshot(make_snapshot(spending=SpendingLimits((), budgets, places)))
 
     assert len(data) < 500_000
 
 
 def test_of_a_tenant_without_budgets_gateways_of_before_can_read_the_snapshot() -> None:
-    written = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=Spending())))
+    written = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=SpendingLimits())))
 
     assert written.get("spending", {}) == {}
     assert isinstance(decode_snapshot(msgspec.msgpack.encode(written)), TenantSnapshot)

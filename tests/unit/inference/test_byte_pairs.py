@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as HfTokenizer
 
-from inference.context.tokenization.bpe import Encode, byte_pair_encoder
-from inference.context.tokenization.tokenizer import Tokens
+from inference.context.tokenization.bpe import Encode, make_bpe_encoder
+from inference.context.tokenization.tokenizer import Tokenizer
 from tests.fakes.cpu_guard import cpu_guard
 
 DEMO = Path(__file__).parents[3] / "inference" / "demo_model" / "weights" / "tokenizer.json"
@@ -25,11 +26,11 @@ BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False)
 MERGED = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
-def demo() -> Tokenizer:
-    return Tokenizer.from_file(str(DEMO))
+def demo() -> HfTokenizer:
+    return HfTokenizer.from_file(str(DEMO))
 
 
-def as_qwen() -> Tokenizer:
+def as_qwen() -> HfTokenizer:
     tokenizer = demo()
     split = pre_tokenizers.Split(Regex(QWEN), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, MERGED])
@@ -37,28 +38,28 @@ def as_qwen() -> Tokenizer:
     return tokenizer
 
 
-def as_starcoder() -> Tokenizer:
+def as_starcoder() -> HfTokenizer:
     tokenizer = demo()
     digits = pre_tokenizers.Digits(individual_digits=True)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, BYTE_LEVEL])
     return tokenizer
 
 
-def as_gpt_2() -> Tokenizer:
+def as_gpt_2() -> HfTokenizer:
     tokenizer = demo()
     tokenizer.pre_tokenizer = BYTE_LEVEL
     return tokenizer
 
 
-def changed(change: Callable[[dict[str, Any]], object]) -> Tokenizer:
+def changed(change: Callable[[dict[str, Any]], object]) -> HfTokenizer:
     """The demonstration's, but for one property."""
     description = json.loads(demo().to_str())
     change(description)
-    return Tokenizer.from_str(json.dumps(description))
+    return HfTokenizer.from_str(json.dumps(description))
 
 
-def encoder_of(tokenizer: Tokenizer) -> Encode:
-    encode = byte_pair_encoder(tokenizer)
+def encoder_of(tokenizer: HfTokenizer) -> Encode:
+    encode = make_bpe_encoder(tokenizer)
     assert encode is not None
     return encode
 
@@ -164,18 +165,18 @@ def _joined(description: dict[str, Any]) -> None:
 def test_what_may_differ_is_left_to_the_models_own_library(
     change: Callable[[dict[str, Any]], object],
 ) -> None:
-    assert byte_pair_encoder(changed(change)) is None
+    assert make_bpe_encoder(changed(change)) is None
 
 
 @pytest.mark.parametrize(
     "tokenizer",
     [
-        Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")),
-        Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])),
+        HfTokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")),
+        HfTokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])),
     ],
 )
-def test_what_is_not_made_of_bytes_is_left_to_its_own_library(tokenizer: Tokenizer) -> None:
-    assert byte_pair_encoder(tokenizer) is None
+def test_what_is_not_made_of_bytes_is_left_to_its_own_library(tokenizer: HfTokenizer) -> None:
+    assert make_bpe_encoder(tokenizer) is None
 
 
 def test_a_token_that_no_merges_make_comes_from_nowhere() -> None:
@@ -195,7 +196,7 @@ def test_markers_of_tool_calls_in_a_text_are_text() -> None:
         marker = dict(description["added_tokens"][0], id=4_096, special=False)
         description["added_tokens"].append(marker | {"content": "<tool_call>"})
 
-    tokens = Tokens(changed(add_marker))
+    tokens = Tokenizer(changed(add_marker))
 
     assert 4_096 not in tokens.encode("a <tool_call> b")
     assert 4_096 in tokens.encode_raw("a <tool_call> b")

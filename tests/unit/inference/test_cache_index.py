@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.block_hash import BlockNames
-from inference.prefix_cache.cache_index import CacheIndex, HeldBlocks
+from inference.prefix_cache.block_hash import BlockHasher
+from inference.prefix_cache.cache_index import PrefixCacheIndex, ReplicaBlocks
 from inference.prefix_cache.kv_events import (
     AllBlocksCleared,
     BlockRemoved,
     BlockStored,
-    GarbledEvents,
+    MalformedKvEvents,
     decode_events,
 )
 
@@ -40,14 +40,14 @@ def _stored(
     return BlockStored(**{**defaults, **fields})
 
 
-def _index(*events: Any) -> CacheIndex:
-    index = CacheIndex()
+def _index(*events: Any) -> PrefixCacheIndex:
+    index = PrefixCacheIndex()
     for event in events:
         index.watch(URL).apply(event)
     return index
 
 
-def _cached(index: CacheIndex, *, salt: CacheSalt = OURS, tokens: list[int] = PROMPT) -> int:
+def _cached(index: PrefixCacheIndex, *, salt: CacheSalt = OURS, tokens: list[int] = PROMPT) -> int:
     return index.cached_tokens([URL], salt, tokens)[URL]
 
 
@@ -122,7 +122,7 @@ def test_what_follows_with_more_than_its_tokens_is_not_kept() -> None:
 
 
 def test_the_oldest_are_forgotten_first() -> None:
-    held = HeldBlocks(names := BlockNames(), max_blocks=3)
+    held = ReplicaBlocks(names := BlockHasher(), max_blocks=3)
     for first in range(4):
         held.apply(_stored(first, 1))
 
@@ -152,7 +152,7 @@ def test_replicas_may_differ_in_the_size_of_their_blocks() -> None:
 
 
 def test_names_tell_nothing_to_who_lacks_the_key() -> None:
-    ours, others = BlockNames(), BlockNames()
+    ours, others = BlockHasher(), BlockHasher()
 
     chains = [
         names.chain(names.root(OURS), PROMPT, block_tokens=16) for names in (ours, others, ours)
@@ -180,11 +180,11 @@ def test_events_are_read_as_vllm_packs_them() -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\xc1", msgspec.msgpack.encode([1.0, [{"type": "x"}]])])
 def test_what_is_no_batch_is_refused(payload: bytes) -> None:
-    with pytest.raises(GarbledEvents):
+    with pytest.raises(MalformedKvEvents):
         decode_events(payload)
 
 
 def test_random_bytes_are_refused_quietly() -> None:
     for _ in range(200):
-        with pytest.raises(GarbledEvents):
+        with pytest.raises(MalformedKvEvents):
             decode_events(os.urandom(40))

@@ -6,7 +6,7 @@ import pytest
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
-from inference.pools.cache_isolation import Speculation
+from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.pool_config import Replica, read_catalog
 from tests.fakes.tenants import GLOBEX, make_snapshot
 
@@ -69,7 +69,7 @@ def test_more_may_be_said_of_a_replica(tmp_path: Path) -> None:
         url="http://10.0.0.3:8000",
         kv_events="tcp://10.0.0.3:5557",
         kv_replay="tcp://10.0.0.3:5558",
-        speculation=Speculation.NGRAM,
+        speculation=SpeculationMethod.NGRAM,
     )
 
 
@@ -78,7 +78,7 @@ def test_suffix_decoding_is_allowed_without_its_memory(tmp_path: Path) -> None:
 
     pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
 
-    assert pools.shared(Tier.FAST).replicas[0].speculation is Speculation.SUFFIX
+    assert pools.shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
 
 
 def test_a_replica_of_two_pools_is_one(tmp_path: Path) -> None:

@@ -2,8 +2,13 @@
 
 import pytest
 
-from inference.pools.health.circuit_breaker import TRANSITIONS, Circuit, Event, advance
-from inference.pools.health.replica_states import MAX_FAILURES, REST_S, Replicas, Wellness
+from inference.pools.health.circuit_breaker import TRANSITIONS, CircuitEvent, CircuitState, advance
+from inference.pools.health.replica_states import (
+    EJECTION_S,
+    MAX_FAILURES,
+    HealthStatus,
+    ReplicaStates,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool
 
@@ -16,19 +21,21 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def replicas(clock: FakeClock) -> Replicas:
-    return Replicas(clock)
+def replicas(clock: FakeClock) -> ReplicaStates:
+    return ReplicaStates(clock)
 
 
-def _fail(replicas: Replicas, count: int = MAX_FAILURES) -> None:
+def _fail(replicas: ReplicaStates, count: int = MAX_FAILURES) -> None:
     for _ in range(count):
         with replicas.attempt(REPLICA) as attempt:
             attempt.fails()
 
 
-@pytest.mark.parametrize("event", Event)
-@pytest.mark.parametrize("circuit", Circuit)
-def test_every_event_has_its_place_in_every_state(circuit: Circuit, event: Event) -> None:
+@pytest.mark.parametrize("event", CircuitEvent)
+@pytest.mark.parametrize("circuit", CircuitState)
+def test_every_event_has_its_place_in_every_state(
+    circuit: CircuitState, event: CircuitEvent
+) -> None:
     assert advance(circuit, event) is TRANSITIONS[circuit][event]
 
 
@@ -40,17 +47,17 @@ def test_only_a_failure_opens_it_and_only_a_success_closes_it() -> None:
             for event, after in row.items()
             if after is target and circuit is not target
         }
-        for target in Circuit
+        for target in CircuitState
     }
 
     assert into == {
-        Circuit.OPEN: {Event.FAILURE, Event.LAST_FAILURE},
-        Circuit.CLOSED: {Event.SUCCESS},
-        Circuit.HALF_OPEN: {Event.REST_OVER},
+        CircuitState.OPEN: {CircuitEvent.FAILURE, CircuitEvent.LAST_FAILURE},
+        CircuitState.CLOSED: {CircuitEvent.SUCCESS},
+        CircuitState.HALF_OPEN: {CircuitEvent.REST_OVER},
     }
 
 
-def test_failures_in_a_row_open_it(replicas: Replicas) -> None:
+def test_failures_in_a_row_open_it(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
     could_be_asked = replicas.may_ask(REPLICA)
     _fail(replicas, 1)
@@ -59,7 +66,7 @@ def test_failures_in_a_row_open_it(replicas: Replicas) -> None:
     assert not replicas.may_ask(REPLICA)
 
 
-def test_a_success_between_them_counts(replicas: Replicas) -> None:
+def test_a_success_between_them_counts(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
     with replicas.attempt(REPLICA) as attempt:
         attempt.succeeds()
@@ -68,15 +75,15 @@ def test_a_success_between_them_counts(replicas: Replicas) -> None:
     assert replicas.may_ask(REPLICA)
 
 
-def test_one_replicas_failures_are_not_anothers(replicas: Replicas) -> None:
+def test_one_replicas_failures_are_not_anothers(replicas: ReplicaStates) -> None:
     _fail(replicas)
 
     assert replicas.may_ask(OTHER)
 
 
-def test_it_rests_for_its_time_and_no_longer(replicas: Replicas, clock: FakeClock) -> None:
+def test_it_rests_for_its_time_and_no_longer(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(REST_S - 0.1)
+    clock.pass_s(EJECTION_S - 0.1)
     rests_before = not replicas.may_ask(REPLICA)
     clock.pass_s(0.1)
 
@@ -84,9 +91,9 @@ def test_it_rests_for_its_time_and_no_longer(replicas: Replicas, clock: FakeCloc
     assert replicas.may_ask(REPLICA)
 
 
-def test_half_open_lets_one_trial_through(replicas: Replicas, clock: FakeClock) -> None:
+def test_half_open_lets_one_trial_through(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(REST_S)
+    clock.pass_s(EJECTION_S)
     assert replicas.may_ask(REPLICA)
 
     with replicas.attempt(REPLICA):
@@ -95,69 +102,73 @@ def test_half_open_lets_one_trial_through(replicas: Replicas, clock: FakeClock) 
     assert not may_ask_another
 
 
-def test_a_trial_that_succeeds_closes_it(replicas: Replicas, clock: FakeClock) -> None:
+def test_a_trial_that_succeeds_closes_it(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(REST_S)
+    clock.pass_s(EJECTION_S)
     assert replicas.may_ask(REPLICA)
 
     with replicas.attempt(REPLICA) as trial:
         trial.succeeds()
 
-    assert replicas.circuit(REPLICA) is Circuit.CLOSED
+    assert replicas.circuit(REPLICA) is CircuitState.CLOSED
 
 
-def test_a_trial_that_fails_opens_it_for_another_rest(replicas: Replicas, clock: FakeClock) -> None:
+def test_a_trial_that_fails_opens_it_for_another_rest(
+    replicas: ReplicaStates, clock: FakeClock
+) -> None:
     _fail(replicas)
-    clock.pass_s(REST_S)
+    clock.pass_s(EJECTION_S)
     assert replicas.may_ask(REPLICA)
 
     _fail(replicas, 1)
-    clock.pass_s(REST_S - 0.1)
+    clock.pass_s(EJECTION_S - 0.1)
 
     assert not replicas.may_ask(REPLICA)
 
 
-def test_a_trial_whose_client_leaves_decides_nothing(replicas: Replicas, clock: FakeClock) -> None:
+def test_a_trial_whose_client_leaves_decides_nothing(
+    replicas: ReplicaStates, clock: FakeClock
+) -> None:
     _fail(replicas)
-    clock.pass_s(REST_S)
+    clock.pass_s(EJECTION_S)
     assert replicas.may_ask(REPLICA)
 
     with replicas.attempt(REPLICA):
         pass
 
-    assert replicas.circuit(REPLICA) is Circuit.HALF_OPEN
+    assert replicas.circuit(REPLICA) is CircuitState.HALF_OPEN
     assert replicas.may_ask(REPLICA)
 
 
-def test_a_replica_that_says_it_is_ill_is_left_alone_at_once(replicas: Replicas) -> None:
-    replicas.probed(REPLICA, Wellness.ILL)
+def test_a_replica_that_says_it_is_ill_is_left_alone_at_once(replicas: ReplicaStates) -> None:
+    replicas.probed(REPLICA, HealthStatus.ILL)
 
     assert not replicas.may_ask(REPLICA)
 
 
-def test_a_replica_that_was_silent_once_is_asked(replicas: Replicas) -> None:
-    replicas.probed(REPLICA, Wellness.SILENT)
+def test_a_replica_that_was_silent_once_is_asked(replicas: ReplicaStates) -> None:
+    replicas.probed(REPLICA, HealthStatus.SILENT)
 
     assert replicas.may_ask(REPLICA)
 
 
-def test_a_replica_that_stays_silent_is_left_alone(replicas: Replicas) -> None:
+def test_a_replica_that_stays_silent_is_left_alone(replicas: ReplicaStates) -> None:
     for _ in range(MAX_FAILURES):
-        replicas.probed(REPLICA, Wellness.SILENT)
+        replicas.probed(REPLICA, HealthStatus.SILENT)
 
     assert not replicas.may_ask(REPLICA)
 
 
-def test_saying_it_is_well_makes_up_for_no_failure(replicas: Replicas) -> None:
+def test_saying_it_is_well_makes_up_for_no_failure(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
-    replicas.probed(REPLICA, Wellness.WELL)
+    replicas.probed(REPLICA, HealthStatus.WELL)
     _fail(replicas, 1)
-    replicas.probed(REPLICA, Wellness.WELL)
+    replicas.probed(REPLICA, HealthStatus.WELL)
 
-    assert replicas.circuit(REPLICA) is Circuit.OPEN
+    assert replicas.circuit(REPLICA) is CircuitState.OPEN
 
 
-def test_what_is_under_way_is_counted_until_it_ends(replicas: Replicas) -> None:
+def test_what_is_under_way_is_counted_until_it_ends(replicas: ReplicaStates) -> None:
     with replicas.attempt(REPLICA), replicas.attempt(REPLICA), replicas.attempt(OTHER):
         during = (replicas.num_under_way(REPLICA), replicas.num_under_way(OTHER))
 

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from inference.completion.incoming_request import Draft
-from inference.completion.response_writer import ClientGone
+from inference.completion.incoming_request import UnvalidatedRequest
+from inference.completion.response_writer import ClientDisconnected
 from inference.gateway.protocol.connection import (
     MAX_UNDER_WAY,
-    Purpose,
+    SupersessionKey,
 )
 from inference.gateway.protocol.frames import DeltaFrame, DoneFrame, ErrorFrame
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
@@ -74,7 +74,7 @@ async def test_a_cancelled_completion_lets_go_of_its_text_without_the_collector(
             await editor.waits_for_end("1")
             editor.arrivals.clear()
 
-            held = [each for each in gc.get_objects() if type(each) is Draft]
+            held = [each for each in gc.get_objects() if type(each) is UnvalidatedRequest]
         finally:
             gc.enable()
     assert not [draft for draft in held if draft.prefix == "planted for this test alone"]
@@ -86,7 +86,7 @@ async def test_what_has_ended_keeps_no_path(path: str) -> None:
         await editor.says("complete", "1", path=path)
         await editor.waits_for_end("1")
 
-        kept = [each.path for each in gc.get_objects() if type(each) is Purpose]
+        kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
     assert path not in kept
 
 
@@ -94,7 +94,7 @@ async def test_a_path_that_is_too_long_is_not_kept_while_its_refusal_waits() -> 
     async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1", path="planted" * 100_000)
 
-        kept = [each.path for each in gc.get_objects() if type(each) is Purpose]
+        kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
     assert max(map(len, kept)) <= MAX_NAME_CHARS
 
 
@@ -322,7 +322,7 @@ async def test_a_refusal_that_cannot_be_delivered_says_that_the_client_has_left(
     async with open_editor() as editor:
         editor.has_left = True
 
-        with pytest.raises(ClientGone):
+        with pytest.raises(ClientDisconnected):
             await editor.connection.on_frame("{")
 
 

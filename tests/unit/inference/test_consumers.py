@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from inference.consumers import http, openai_completions
-from inference.consumers.completions import MAX_BODY_BYTES, GenerationConsumer
+from inference.consumers.completions import MAX_BODY_BYTES, CompletionConsumer
 from inference.consumers.health import HealthConsumer
-from inference.consumers.websocket import StreamConsumer
-from inference.errors import Busy
+from inference.consumers.websocket import WebSocketConsumer
+from inference.errors import TooManyRequests
 from inference.gateway.rate_limits.body_quota import MAX_OF_KEY_BYTES
-from inference.recording.completion_metrics import Metrics
+from inference.recording.completion_metrics import CompletionMetrics
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
@@ -32,7 +32,7 @@ def hanging() -> FakeEngine:
 
 
 async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
-    app = GenerationConsumer.as_asgi(plane=gateway.plane, dialect=openai_completions.DIALECT)
+    app = CompletionConsumer.as_asgi(plane=gateway.plane, dialect=openai_completions.DIALECT)
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 
@@ -56,7 +56,7 @@ async def test_another_method_is_refused_before_the_body_has_come() -> None:
 
 
 async def test_a_slow_upload_does_not_make_the_first_token_late() -> None:
-    gateway, metrics = FakeGateway(engine=FakeEngine(chunks_of("b"))), Metrics()
+    gateway, metrics = FakeGateway(engine=FakeEngine(chunks_of("b"))), CompletionMetrics()
     recorder = replace(gateway.plane.recorder, observers=(metrics,))
     gateway.plane = replace(gateway.plane, recorder=recorder)
     server = FakeServer(http_scope(PATH, key=KEY.text))
@@ -170,7 +170,7 @@ async def test_what_has_no_use_for_a_body_takes_none() -> None:
 async def test_who_may_come_back_later_is_told_when() -> None:
     class BusyConsumer(HealthConsumer):
         def check(self) -> None:
-            raise Busy("rate_limited", "Too many requests.", retry_after_s=1.2)
+            raise TooManyRequests("rate_limited", "Too many requests.", retry_after_s=1.2)
 
     gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
     server.sends("http.request", body=b"")
@@ -210,7 +210,7 @@ async def test_a_client_that_leaves_ends_the_engine_and_is_recorded() -> None:
     await exchange
 
     assert gateway.engine.num_open == 0
-    assert [each.finish for each in gateway.journal.completions] == [Finish.CANCELLED]
+    assert [each.finish for each in gateway.journal.completions] == [FinishReason.CANCELLED]
 
 
 async def test_a_server_that_shuts_down_waits_for_the_record() -> None:
@@ -244,7 +244,7 @@ async def test_a_revoked_key_ends_a_stream_under_way() -> None:
 async def test_a_socket_that_takes_no_answer_leaves_nothing_behind() -> None:
     gateway = FakeGateway()
     server = FakeServer(websocket_scope(KEY.text), breaks_at="websocket.send")
-    app: Any = StreamConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    app: Any = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     server.sends("websocket.connect")
     server.sends("websocket.receive", text="nonsense")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
-from inference.filtering.truncation import Cutter, Surroundings
-from inference.filtering.truncation_context import surroundings_of
+from inference.filtering.truncation import TruncationContext, Truncator
+from inference.filtering.truncation_context import build_truncation_context
 from tests.fakes.cpu_guard import cpu_guard
 from tests.fakes.requests import make_request
 
@@ -27,13 +27,13 @@ class Case:
     is_single_line: bool = False
 
 
-def _around(case: Case) -> Surroundings:
+def _around(case: Case) -> TruncationContext:
     request = make_request(mode=case.mode, prefix=case.prefix, suffix=case.suffix)
-    return surroundings_of(request, is_single_line=case.is_single_line)
+    return build_truncation_context(request, is_single_line=case.is_single_line)
 
 
-def _cut(around: Surroundings, *pieces: str) -> str:
-    cutter = Cutter(around)
+def _cut(around: TruncationContext, *pieces: str) -> str:
+    cutter = Truncator(around)
     return "".join(cutter.feed(piece) for piece in pieces) + cutter.finish()
 
 
@@ -189,7 +189,7 @@ AROUND = st.builds(
 
 @given(AROUND, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
 def test_the_chunking_makes_no_difference(
-    around: Surroundings, written: str, places: list[int]
+    around: TruncationContext, written: str, places: list[int]
 ) -> None:
     bounds = [0, *sorted(min(place, len(written)) for place in places), len(written)]
     pieces = [written[a:b] for a, b in pairwise(bounds)]
@@ -199,21 +199,23 @@ def test_the_chunking_makes_no_difference(
 
 @given(AROUND, WRITTEN)
 def test_what_is_shown_is_what_was_written_up_to_some_point(
-    around: Surroundings, written: str
+    around: TruncationContext, written: str
 ) -> None:
     assert written.startswith(_cut(around, written))
 
 
 @given(AROUND, WRITTEN, WRITTEN)
-def test_what_was_shown_is_never_taken_back(around: Surroundings, written: str, more: str) -> None:
-    early = Cutter(around).feed(written)
+def test_what_was_shown_is_never_taken_back(
+    around: TruncationContext, written: str, more: str
+) -> None:
+    early = Truncator(around).feed(written)
 
     assert _cut(around, written + more).startswith(early)
 
 
 @given(AROUND, WRITTEN, WRITTEN)
-def test_nothing_is_shown_after_the_end(around: Surroundings, written: str, more: str) -> None:
-    cutter = Cutter(around)
+def test_nothing_is_shown_after_the_end(around: TruncationContext, written: str, more: str) -> None:
+    cutter = Truncator(around)
     cutter.feed(written)
     cutter.finish()
     has_ended = cutter.has_ended
@@ -224,20 +226,20 @@ def test_nothing_is_shown_after_the_end(around: Surroundings, written: str, more
 
 
 @given(AROUND, WRITTEN)
-def test_what_is_shown_ends_without_white_space(around: Surroundings, written: str) -> None:
+def test_what_is_shown_ends_without_white_space(around: TruncationContext, written: str) -> None:
     shown = _cut(around, written)
 
     assert shown == shown.rstrip()
 
 
 def test_a_line_is_shown_as_it_grows() -> None:
-    cutter = Cutter(_around(Case("a = ", "", "")))
+    cutter = Truncator(_around(Case("a = ", "", "")))
 
     assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]
 
 
 def test_a_rest_without_end_is_compared_letter_by_letter() -> None:
-    cutter = Cutter(_around(Case("a", "", "", suffix="-" * 500_000)))
+    cutter = Truncator(_around(Case("a", "", "", suffix="-" * 500_000)))
 
     with cpu_guard():
         shown = "".join(cutter.feed("=" * 64) for _ in range(800))

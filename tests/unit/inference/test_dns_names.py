@@ -2,8 +2,8 @@
 
 import pytest
 
-from inference.pools.discovery.dns_resolver import DnsNames
-from inference.pools.discovery.pool_members import Unresolved
+from inference.pools.discovery.dns_resolver import DnsResolver
+from inference.pools.discovery.pool_members import ResolutionFailed
 from tests.fakes.dns_server import dns_server
 
 NAME = "engines.caret.svc.cluster.local"
@@ -13,14 +13,14 @@ async def test_all_addresses_of_both_kinds_are_found() -> None:
     async with dns_server() as server:
         server.addresses[NAME] = ["10.0.0.1", "10.0.0.2", "fd00::1"]
 
-        found = await DnsNames(("127.0.0.1", server.port)).addresses(NAME)
+        found = await DnsResolver(("127.0.0.1", server.port)).addresses(NAME)
 
     assert found == {"10.0.0.1", "10.0.0.2", "fd00::1"}
 
 
 async def test_what_has_changed_is_seen_at_once() -> None:
     async with dns_server() as server:
-        names = DnsNames(("127.0.0.1", server.port))
+        names = DnsResolver(("127.0.0.1", server.port))
         server.addresses[NAME] = ["10.0.0.1"]
         before = await names.addresses(NAME)
         server.addresses[NAME] = ["10.0.0.2"]
@@ -36,5 +36,5 @@ async def test_what_is_not_known_is_said(what: str) -> None:
         if what != "no such name":
             server.addresses[NAME] = []
 
-        with pytest.raises(Unresolved):
-            await DnsNames(("127.0.0.1", server.port)).addresses(NAME)
+        with pytest.raises(ResolutionFailed):
+            await DnsResolver(("127.0.0.1", server.port)).addresses(NAME)

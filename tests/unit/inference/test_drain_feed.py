@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
 from inference.pools.discovery.drain_feed import DrainFeed
-from inference.pools.health.replica_states import Replicas
+from inference.pools.health.replica_states import ReplicaStates
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool
 from tests.fakes.redis import FakeRedis
@@ -20,8 +20,8 @@ class _AwayRedis(FakeRedis):
         raise RedisGone("planted")
 
 
-def _parts(redis: FakeRedis | None = None) -> tuple[FakeRedis, Replicas, DrainFeed]:
-    redis, replicas = redis or FakeRedis(), Replicas(FakeClock())
+def _parts(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStates, DrainFeed]:
+    redis, replicas = redis or FakeRedis(), ReplicaStates(FakeClock())
     return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.gateway.protocol.user_agent import EDITORS, editor_of
+from inference.gateway.protocol.user_agent import EDITORS, detect_editor
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import ask
 
@@ -25,17 +25,17 @@ from tests.fakes.http_gateway import ask
     ],
 )
 def test_an_editor_is_known_by_its_header(header: str | None, editor: str) -> None:
-    assert editor_of(header) == editor
+    assert detect_editor(header) == editor
 
 
 def test_the_first_header_that_names_one_counts() -> None:
-    assert editor_of("unheard of", "neovim") == "neovim"
-    assert editor_of("zed", "neovim") == "zed"
+    assert detect_editor("unheard of", "neovim") == "neovim"
+    assert detect_editor("zed", "neovim") == "zed"
 
 
 @pytest.mark.parametrize("header", ["def secret(): pass", "vscode" * 90, "\0zed"])
 def test_nothing_of_the_headers_own_words_is_kept(header: str) -> None:
-    assert editor_of(header) in EDITORS | {""}
+    assert detect_editor(header) in EDITORS | {""}
 
 
 async def test_a_completions_record_names_the_editor_that_asked() -> None:

@@ -8,7 +8,7 @@ import pytest
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import UserId
 from inference.completion.variant import NO_VARIANT
-from inference.gateway.experiments import Experiments, read_experiments
+from inference.gateway.experiments import ExperimentSet, read_experiments
 from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 HALVES = """
@@ -18,7 +18,7 @@ variants = [{ name = "control" }, { name = "wide", weight = 3, suffix_share = 0.
 """
 
 
-def _read(folder: Path, text: str) -> Experiments:
+def _read(folder: Path, text: str) -> ExperimentSet:
     path = folder / "experiments.toml"
     path.write_text(text)
     return read_experiments(path)

@@ -9,15 +9,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.environment import BadSetting
-from inference.completion.incoming_request import Message
-from inference.completion.request_trace import Account
+from inference.completion.incoming_request import ChatMessage
+from inference.completion.request_trace import RequestTrace
 from inference.completion.variant import Variant
 from inference.filtering.filter import FILTERS, check_filters, filter
-from inference.filtering.filter_reason import CutReason
+from inference.filtering.filter_reason import FilterReason
 from inference.filtering.public_code_index import PublicCode
-from inference.pools.engine import Chunk, EngineStop
+from inference.pools.engine import EngineChunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
 from tests.fakes.requests import make_account, make_admitted, make_prompt
@@ -26,7 +26,7 @@ from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 async def _filtered(
     engine: FakeEngine,
-    account: Account,
+    account: RequestTrace,
     *,
     is_single_line: bool = False,
     public_code: PublicCode | None = None,
@@ -43,11 +43,12 @@ async def _filtered(
 
 
 @pytest.mark.parametrize(
-    ("stop", "finish"), [(EngineStop.STOP, Finish.STOP), (EngineStop.LENGTH, Finish.LENGTH)]
+    ("stop", "finish"),
+    [(EngineStop.STOP, FinishReason.STOP), (EngineStop.LENGTH, FinishReason.LENGTH)],
 )
 @pytest.mark.parametrize("is_raw", [False, True])
 async def test_the_engines_end_is_the_completions(
-    stop: EngineStop, finish: Finish, is_raw: bool
+    stop: EngineStop, finish: FinishReason, is_raw: bool
 ) -> None:
     account = make_account()
 
@@ -61,7 +62,7 @@ async def test_of_a_word_that_was_withheld_only_the_rest_is_shown() -> None:
 
     texts = await _filtered(engine, account, prefix="self.re", healed="re")
 
-    assert ("".join(texts), account.ending) == ("ad(path)", Finish.STOP)
+    assert ("".join(texts), account.ending) == ("ad(path)", FinishReason.STOP)
 
 
 async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine() -> None:
@@ -69,8 +70,8 @@ async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine
 
     texts = await _filtered(engine, account, prefix="self.re", healed="re")
 
-    assert (texts, account.ending) == ([], Finish.FILTERED)
-    assert account.cut_reason == CutReason.OTHER_WORD
+    assert (texts, account.ending) == ([], FinishReason.FILTERED)
+    assert account.cut_reason == FilterReason.OTHER_WORD
 
 
 async def test_no_text_is_ever_empty() -> None:
@@ -84,12 +85,12 @@ async def test_a_cut_ends_with_stop_and_leaves_the_engine() -> None:
 
     texts = await _filtered(engine, account, is_single_line=True)
 
-    assert ("".join(texts), account.ending) == ("b", Finish.STOP)
+    assert ("".join(texts), account.ending) == ("b", FinishReason.STOP)
     assert (engine.num_open, engine.num_said) == (0, 1)
 
 
 async def test_an_engine_that_has_stopped_is_heard_to_its_end() -> None:
-    told = Chunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
+    told = EngineChunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
     engine = FakeEngine([*chunks_of("b\n"), told])
 
     await _filtered(engine, make_account(), is_single_line=True)
@@ -102,7 +103,7 @@ async def test_text_of_which_nothing_is_shown_is_filtered() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), account, is_single_line=True)
 
-    assert (texts, account.ending) == ([], Finish.FILTERED)
+    assert (texts, account.ending) == ([], FinishReason.FILTERED)
 
 
 async def test_an_engine_that_writes_nothing_has_stopped() -> None:
@@ -110,7 +111,7 @@ async def test_an_engine_that_writes_nothing_has_stopped() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of("")), account)
 
-    assert (texts, account.ending) == ([], Finish.STOP)
+    assert (texts, account.ending) == ([], FinishReason.STOP)
 
 
 async def test_a_raw_prompts_text_passes_as_it_is() -> None:
@@ -141,11 +142,11 @@ async def test_an_engines_failure_goes_on() -> None:
 class _Watched:
     """Says chunks for ever and knows whether it was closed."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[EngineChunk]) -> None:
         self.chunks = chunks
         self.is_closed = False
 
-    async def say(self) -> AsyncIterator[Chunk]:
+    async def say(self) -> AsyncIterator[EngineChunk]:
         try:
             while True:
                 for chunk in self.chunks:
@@ -173,15 +174,19 @@ async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
     ("fields", "written", "reason"),
     [
         ({}, ["b"], ""),
-        ({"is_single_line": True}, ["b\n", "c"], CutReason.LINE_END),
-        ({"prefix": "def f():\n    ", "mode": Mode.BLOCK}, ["a()\n", "b()"], CutReason.BLOCK_END),
-        ({}, ["b\n", "\n", "c"], CutReason.BLANK_LINE),
-        ({"prefix": "", "suffix": "\nc()\n"}, ["b\n", "c()\n", "d"], CutReason.REPEATS_SUFFIX),
-        ({"prefix": "", "mode": Mode.BLOCK}, ["b\nb\nb\n", "c"], CutReason.REPETITION),
-        ({}, ["b\ufffd", "c"], CutReason.GARBLED),
-        ({}, ["  ", "\n"], CutReason.BLANK),
-        ({"prefix": ""}, ["b\nc = )\n", "d = ]"], CutReason.SYNTAX),
-        ({"prefix": ""}, ["b\n", "password = 'hunter2-and-more'\n", "c"], CutReason.SECRET),
+        ({"is_single_line": True}, ["b\n", "c"], FilterReason.LINE_END),
+        (
+            {"prefix": "def f():\n    ", "mode": Mode.BLOCK},
+            ["a()\n", "b()"],
+            FilterReason.BLOCK_END,
+        ),
+        ({}, ["b\n", "\n", "c"], FilterReason.BLANK_LINE),
+        ({"prefix": "", "suffix": "\nc()\n"}, ["b\n", "c()\n", "d"], FilterReason.REPEATS_SUFFIX),
+        ({"prefix": "", "mode": Mode.BLOCK}, ["b\nb\nb\n", "c"], FilterReason.REPETITION),
+        ({}, ["b\ufffd", "c"], FilterReason.GARBLED),
+        ({}, ["  ", "\n"], FilterReason.BLANK),
+        ({"prefix": ""}, ["b\nc = )\n", "d = ]"], FilterReason.SYNTAX),
+        ({"prefix": ""}, ["b\n", "password = 'hunter2-and-more'\n", "c"], FilterReason.SECRET),
     ],
 )
 async def test_the_reason_of_a_cut_is_in_the_account(
@@ -199,7 +204,7 @@ async def test_a_line_that_breaks_the_file_is_withheld() -> None:
 
     await _filtered(FakeEngine(chunks_of("f(b", "))")), account)
 
-    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.SYNTAX)
+    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.SYNTAX)
 
 
 async def test_a_variant_may_do_without_the_parser() -> None:
@@ -207,7 +212,7 @@ async def test_a_variant_may_do_without_the_parser() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), account, variant=variant)
 
-    assert ("".join(texts), account.ending) == ("f(b))", Finish.STOP)
+    assert ("".join(texts), account.ending) == ("f(b))", FinishReason.STOP)
 
 
 async def test_a_language_without_a_grammar_is_not_parsed() -> None:
@@ -215,7 +220,7 @@ async def test_a_language_without_a_grammar_is_not_parsed() -> None:
 
     await _filtered(FakeEngine(chunks_of("f(b))")), account, language="kotlin")
 
-    assert account.ending is Finish.STOP
+    assert account.ending is FinishReason.STOP
 
 
 async def test_a_tenant_may_have_credentials_written() -> None:
@@ -244,7 +249,7 @@ async def test_a_long_line_is_no_secret() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of(written)), account, prefix="x = [", mode=Mode.FIM)
 
-    assert ("".join(texts), account.ending) == (written, Finish.STOP)
+    assert ("".join(texts), account.ending) == (written, FinishReason.STOP)
 
 
 async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
@@ -258,7 +263,7 @@ async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
 
 
 async def test_a_chat_passes_as_it_is() -> None:
-    messages = (Message("user", "Why?"),)
+    messages = (ChatMessage("user", "Why?"),)
 
     texts = await _filtered(
         FakeEngine(chunks_of("  a)", "\n\n")), make_account(), messages=messages, mode=Mode.CHAT
@@ -267,7 +272,7 @@ async def test_a_chat_passes_as_it_is() -> None:
     assert "".join(texts) == "  a)\n\n"
 
 
-_MESSAGES = (Message("user", "Why?"),)
+_MESSAGES = (ChatMessage("user", "Why?"),)
 _VERBATIM: list[dict[str, Any]] = [
     {"is_raw": True, "prefix": "# aws\n"},
     {"messages": _MESSAGES, "mode": Mode.CHAT, "prefix": ""},
@@ -283,7 +288,7 @@ async def test_a_credential_is_withheld_from_raw_prompts_and_chats(fields: dict[
     texts = await _filtered(engine, account, **fields)
 
     assert _AWS not in "".join(texts)
-    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.SECRET)
+    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
     assert engine.num_open == 0
 
 
@@ -297,7 +302,7 @@ async def test_a_credential_on_a_later_line_ends_raw_prompts_and_chats(
 
     assert "".join(texts).startswith("a\n \n")
     assert _AWS not in "".join(texts)
-    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.SECRET)
+    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -307,7 +312,7 @@ async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[s
 
     await _filtered(engine, account, principal=principal, public_code=_AllPublic(), **fields)
 
-    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.PUBLIC_CODE)
+    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
@@ -332,7 +337,7 @@ async def test_what_nothing_is_withheld_of_passes_byte_for_byte(
         FakeEngine(chunks_of(*written)), account, principal=make_principal(policy=policy), **fields
     )
 
-    assert ("".join(texts), account.ending) == ("".join(written), Finish.STOP)
+    assert ("".join(texts), account.ending) == ("".join(written), FinishReason.STOP)
 
 
 @pytest.mark.parametrize("name", [None, *FILTERS])
@@ -361,7 +366,7 @@ async def test_public_code_is_withheld_and_leaves_the_engine() -> None:
         engine, account, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.PUBLIC_CODE)
+    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
@@ -372,7 +377,7 @@ async def test_a_tenant_that_has_not_asked_for_it_is_not_compared() -> None:
         FakeEngine(chunks_of(_LONG)), account, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert account.ending is Finish.STOP
+    assert account.ending is FinishReason.STOP
 
 
 async def test_a_tenant_that_asks_for_it_in_vain_is_logged() -> None:

@@ -1,30 +1,31 @@
 """Model families: how one is recognised, and where it wants the parts."""
 
 import pytest
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as HfTokenizer
 from tokenizers.models import BPE
 
 from caret.foundation.environment import BadSetting
-from inference.completion.segment import Piece, SegmentKind
+from inference.completion.segment import SegmentKind, SegmentTokens
 from inference.context.prompt.layout import (
     LAYOUTS,
-    Parts,
+    PromptParts,
     ends_with_text,
+    get_layout,
     lay_out,
-    layout_named,
-    markers_of,
-    order_of,
+    resolve_markers,
+    resolve_order,
     stop_token_ids,
 )
 from inference.context.prompt.model_families import (
     FAMILIES,
     FAMILIES_BY_NAME,
-    Family,
-    Order,
-    family_named,
-    recognise,
+    FimOrder,
+    ModelFamily,
+    detect_family,
+    get_family,
 )
-from inference.context.tokenization.tokenizer import Tokens
+from inference.context.tokenization.tokenizer import Tokenizer
 
 # Vocabularies as the models' own tokenizers have them.
 QWEN = (
@@ -82,15 +83,15 @@ STABLE = {
 }
 
 
-def _tokens(*vocabulary: str) -> Tokens:
-    tokenizer = Tokenizer(BPE())
+def _tokens(*vocabulary: str) -> Tokenizer:
+    tokenizer = HfTokenizer(BPE())
     tokenizer.add_special_tokens([AddedToken(each, special=True) for each in vocabulary])
     tokenizer.add_tokens(["P", "S", "F"])
-    return Tokens(tokenizer)
+    return Tokenizer(tokenizer)
 
 
-def _family(name: str) -> Family:
-    return recognise(_tokens(*VOCABULARIES[name]).token_id, model="m")
+def _family(name: str) -> ModelFamily:
+    return detect_family(_tokens(*VOCABULARIES[name]).token_id, model="m")
 
 
 def test_every_family_has_its_case_here() -> None:
@@ -107,7 +108,7 @@ def test_a_tokenizer_without_markers_is_refused_by_the_models_name(
     vocabulary: tuple[str, ...],
 ) -> None:
     with pytest.raises(BadSetting, match="my-chat-model"):
-        recognise(_tokens(*vocabulary).token_id, model="my-chat-model")
+        detect_family(_tokens(*vocabulary).token_id, model="my-chat-model")
 
 
 @pytest.mark.parametrize("name", NATIVE)
@@ -115,16 +116,18 @@ def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
     tokens = _tokens(*VOCABULARIES[name])
     family = _family(name)
     expected = [tokens.token_id(each) for each in NATIVE[name].split()]
-    parts = Parts([], tokens.encode("S"), tokens.encode("P"), [])
+    parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
 
-    assert lay_out(family.order, markers_of(family, tokens), parts) == expected
+    assert lay_out(family.order, resolve_markers(family, tokens), parts) == expected
 
 
-@pytest.mark.parametrize("order", list(Order))
-def test_other_files_stand_between_the_beginning_and_the_first_marker(order: Order) -> None:
+@pytest.mark.parametrize("order", list(FimOrder))
+def test_other_files_stand_between_the_beginning_and_the_first_marker(order: FimOrder) -> None:
     tokens = _tokens(*CODELLAMA)
-    markers = markers_of(_family("codellama"), tokens)
-    parts = Parts([Piece(SegmentKind.FILES, tokens.encode("F"))], suffix=[], prefix=[], typed=[])
+    markers = resolve_markers(_family("codellama"), tokens)
+    parts = PromptParts(
+        [SegmentTokens(SegmentKind.FILES, tokens.encode("F"))], suffix=[], prefix=[], typed=[]
+    )
 
     laid_out = lay_out(order, markers, parts)
 
@@ -145,7 +148,7 @@ def test_every_marker_of_the_family_ends_a_completion(name: str) -> None:
 def test_an_end_that_the_tokenizer_lacks_is_left_out() -> None:
     tokens = _tokens("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
-    stops = stop_token_ids(recognise(tokens.token_id, model="m"), tokens)
+    stops = stop_token_ids(detect_family(tokens.token_id, model="m"), tokens)
 
     assert len(stops) == 3
 
@@ -154,18 +157,20 @@ def test_an_end_that_the_tokenizer_lacks_is_left_out() -> None:
 def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -> None:
     tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
     expected = [tokens.token_id(each) for each in STABLE[name].split()]
-    parts = Parts([], tokens.encode("S"), tokens.encode("P"), [])
+    parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
 
-    order = order_of(LAYOUTS["stable"], family)
+    order = resolve_order(LAYOUTS["stable"], family)
 
-    assert lay_out(order, markers_of(family, tokens), parts) == expected
+    assert lay_out(order, resolve_markers(family, tokens), parts) == expected
 
 
 def test_efim_goes_on_behind_the_last_marker() -> None:
     tokens, family = _tokens(*QWEN), _family("qwen")
-    parts = Parts([], tokens.encode("S"), tokens.encode("P"), tokens.encode("F"))
+    parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), tokens.encode("F"))
 
-    laid_out = lay_out(order_of(LAYOUTS["efim"], family), markers_of(family, tokens), parts)
+    laid_out = lay_out(
+        resolve_order(LAYOUTS["efim"], family), resolve_markers(family, tokens), parts
+    )
 
     expected = ["<|fim_prefix|>", "P", "<|fim_suffix|>", "S", "<|fim_middle|>", "F"]
     assert laid_out == [tokens.token_id(each) for each in expected]
@@ -173,7 +178,7 @@ def test_efim_goes_on_behind_the_last_marker() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_family_without_a_middle_marker_has_one_order_only(layout: str) -> None:
-    assert order_of(LAYOUTS[layout], _family("codestral")) is Order.SPM
+    assert resolve_order(LAYOUTS[layout], _family("codestral")) is FimOrder.SPM
 
 
 @pytest.mark.parametrize(
@@ -185,16 +190,16 @@ def test_it_is_known_whether_the_model_writes_right_behind_the_prefix(
 ) -> None:
     family = _family(name)
 
-    assert ends_with_text(order_of(LAYOUTS["stable"], family), family) is ends
+    assert ends_with_text(resolve_order(LAYOUTS["stable"], family), family) is ends
 
 
 @pytest.mark.parametrize("family", FAMILIES_BY_NAME, ids=lambda family: family.name)
-def test_a_family_that_no_marker_tells_is_found_by_its_name(family: Family) -> None:
-    assert family_named(family.name) is family
+def test_a_family_that_no_marker_tells_is_found_by_its_name(family: ModelFamily) -> None:
+    assert get_family(family.name) is family
 
 
 def test_a_family_or_layout_that_is_none_is_refused_with_those_that_are() -> None:
     with pytest.raises(BadSetting, match="mellum"):
-        family_named("melon")
+        get_family("melon")
     with pytest.raises(BadSetting, match="psm-sliding"):
-        layout_named("psm-slippery")
+        get_layout("psm-slippery")

@@ -8,14 +8,14 @@ import pytest
 from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from inference.consumers.finish_reasons import (
     llama_stop_type,
     mistral_finish_reason,
     ollama_done_reason,
     openai_finish_reason,
 )
-from inference.errors import Dropped
+from inference.errors import CompletionDropped
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
@@ -23,8 +23,10 @@ from tests.fakes.http_gateway import ask
 from tests.fakes.requests import make_account
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
-_ENDED: Final = sorted(set(Finish) - {Finish.ERROR})  # an error has an answer of its own
-_OTHERWISE: Final = sorted({*_ENDED} - {Finish.STOP, Finish.LENGTH})
+_ENDED: Final = sorted(
+    set(FinishReason) - {FinishReason.ERROR}
+)  # an error has an answer of its own
+_OTHERWISE: Final = sorted({*_ENDED} - {FinishReason.STOP, FinishReason.LENGTH})
 _MESSAGES: Final = [{"role": "user", "content": "a"}]
 _BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "openai": ("/v1/completions", {"prompt": "a"}),
@@ -43,8 +45,8 @@ _VALUES: Final = {
 }
 
 
-async def _dropped(protocol: str, finish: Finish, *, is_streamed: bool) -> FakeServer:
-    gateway = FakeGateway(engine=FakeEngine(error_at_start=Dropped(finish)))
+async def _dropped(protocol: str, finish: FinishReason, *, is_streamed: bool) -> FakeServer:
+    gateway = FakeGateway(engine=FakeEngine(error_at_start=CompletionDropped(finish)))
     return await _ask(gateway, protocol, is_streamed=is_streamed)
 
 
@@ -67,7 +69,7 @@ def _value(event: Any) -> str:
 @pytest.mark.parametrize("finish", _OTHERWISE)
 @pytest.mark.parametrize("protocol", _BODIES)
 async def test_an_empty_answer_tells_its_finish_reason_in_a_header(
-    protocol: str, finish: Finish
+    protocol: str, finish: FinishReason
 ) -> None:
     server = await _dropped(protocol, finish, is_streamed=False)
 
@@ -77,7 +79,7 @@ async def test_an_empty_answer_tells_its_finish_reason_in_a_header(
 @pytest.mark.parametrize("finish", _OTHERWISE)
 @pytest.mark.parametrize("protocol", _STREAMED)
 async def test_an_empty_stream_tells_its_finish_reason_in_a_header(
-    protocol: str, finish: Finish
+    protocol: str, finish: FinishReason
 ) -> None:
     server = await _dropped(protocol, finish, is_streamed=True)
 
@@ -88,7 +90,7 @@ async def test_an_empty_stream_tells_its_finish_reason_in_a_header(
 @pytest.mark.parametrize("finish", _OTHERWISE)
 @pytest.mark.parametrize("protocol", _STREAMED)
 async def test_an_empty_answer_does_not_look_like_the_models(
-    protocol: str, finish: Finish, is_streamed: bool
+    protocol: str, finish: FinishReason, is_streamed: bool
 ) -> None:
     event = _last_event(await _dropped(protocol, finish, is_streamed=is_streamed))
 
@@ -129,7 +131,7 @@ async def test_an_answer_in_one_piece_has_nothing_of_a_withheld_completion() -> 
 
 
 @pytest.mark.parametrize("finish", _ENDED)
-async def test_openais_own_types_take_each_answer(finish: Finish) -> None:
+async def test_openais_own_types_take_each_answer(finish: FinishReason) -> None:
     whole = await _dropped("openai", finish, is_streamed=False)
     streamed = await _dropped("openai", finish, is_streamed=True)
     chat = await _dropped("chat", finish, is_streamed=False)
@@ -160,7 +162,7 @@ def test_the_documented_table_is_the_table() -> None:
     assert sorted(rows) == [_row(finish) for finish in _ENDED]
 
 
-def _row(finish: Finish) -> list[str]:
+def _row(finish: FinishReason) -> list[str]:
     account = make_account()
     account.finish(finish)
     return [

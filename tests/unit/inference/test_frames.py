@@ -8,25 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.usage import Finish, OutcomeEvent
+from caret.contracts.usage import FinishReason, OutcomeEvent
 from inference.gateway.protocol.frames import (
     MAX_FRAME_CHARS,
     MAX_ID_CHARS,
-    BadFrame,
     CancelFrame,
     CompleteFrame,
+    CompletionMeta,
     DeltaFrame,
     DoneFrame,
     ErrorFrame,
     FileFrame,
-    Meta,
+    InvalidFrame,
     OutcomeFrame,
     decode_frame,
     encode_frame,
 )
 
 SECRET = "hunter2"
-META = Meta(
+META = CompletionMeta(
     request_id="r",
     first_token_ms=1.5,
     total_ms=2.0,
@@ -43,9 +43,9 @@ META = Meta(
 )
 
 
-def _refusal(frame: Any) -> BadFrame:
+def _refusal(frame: Any) -> InvalidFrame:
     text = frame if isinstance(frame, str) else json.dumps(frame)
-    with pytest.raises(BadFrame) as refused:
+    with pytest.raises(InvalidFrame) as refused:
         decode_frame(text)
     return refused.value
 
@@ -168,7 +168,7 @@ def test_a_frame_beyond_the_limit_is_too_large() -> None:
 
 @given(st.text())
 def test_arbitrary_text_raises_nothing_but_bad_frame(text: str) -> None:
-    with pytest.raises(BadFrame):
+    with pytest.raises(InvalidFrame):
         decode_frame(text)
 
 
@@ -189,7 +189,7 @@ FIELDS = st.sampled_from(
 def test_arbitrary_fields_raise_nothing_but_bad_frame(kind: str, fields: dict[str, Any]) -> None:
     text = json.dumps({"type": kind, **fields})
 
-    with suppress(BadFrame):
+    with suppress(InvalidFrame):
         decode_frame(text)
 
 
@@ -205,7 +205,7 @@ def test_a_delta_is_compact_json() -> None:
 
 
 def test_a_done_says_all_its_numbers() -> None:
-    frame = json.loads(encode_frame(DoneFrame("1", Finish.STOP, META)))
+    frame = json.loads(encode_frame(DoneFrame("1", FinishReason.STOP, META)))
 
     assert (frame["type"], frame["finish"]) == ("done", "stop")
     assert frame["meta"]["cached_tokens"] is None

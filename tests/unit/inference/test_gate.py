@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.context.redaction.redact import SHORT_RUN_CHARS
-from inference.filtering.filter_reason import CutReason
-from inference.filtering.line_gate import MAX_UNSOUND_LINES, Checks, Gate
-from inference.filtering.secret_detection import has_credential, held_from
+from inference.filtering.filter_reason import FilterReason
+from inference.filtering.line_gate import MAX_INVALID_LINES, LineChecks, LineGate
+from inference.filtering.secret_detection import contains_secret, find_pending_secret
 from tests.fakes.cpu_guard import cpu_guard
 
 
@@ -23,16 +23,16 @@ def _never_ends_with(word: str) -> Callable[[str], bool]:
 
 TOKEN: Final = "ghp_" + "a1B2" * 9
 SECRETS: Final[dict[str, Callable[..., object]]] = {
-    "held_from": partial(held_from, kind=FileType.PYTHON),
-    "has_secret": partial(has_credential, kind=FileType.PYTHON),
+    "held_from": partial(find_pending_secret, kind=FileType.PYTHON),
+    "has_secret": partial(contains_secret, kind=FileType.PYTHON),
 }
 
 
-def _gate(before: str = "", /, **checks: Callable[..., object]) -> Gate:
-    return Gate(Checks(**checks), line_before=before)  # type: ignore[arg-type]  # by name
+def _gate(before: str = "", /, **checks: Callable[..., object]) -> LineGate:
+    return LineGate(LineChecks(**checks), line_before=before)  # type: ignore[arg-type]  # by name
 
 
-def _pass(gate: Gate, *pieces: str) -> str:
+def _pass(gate: LineGate, *pieces: str) -> str:
     """What is to be shown in the end."""
     sent = "".join(gate.feed(piece) for piece in pieces) + gate.finish()
     return "" if gate.is_withheld else sent
@@ -59,7 +59,7 @@ def test_a_line_that_breaks_the_file_is_dropped_at_the_end() -> None:
     gate = _gate(is_sound=_never_ends_with("!"))
 
     assert _pass(gate, "a\nb\nc!\nd!") == "a\nb"
-    assert (gate.reason, gate.is_withheld) == (CutReason.SYNTAX, False)
+    assert (gate.reason, gate.is_withheld) == (FilterReason.SYNTAX, False)
 
 
 def test_a_line_that_a_later_one_mends_goes_out_with_it() -> None:
@@ -74,13 +74,13 @@ def test_a_completion_that_is_never_sound_is_withheld() -> None:
 
     sent = gate.feed("a!") + gate.finish()
 
-    assert (sent, gate.is_withheld, gate.reason) == ("a!", True, CutReason.SYNTAX)
+    assert (sent, gate.is_withheld, gate.reason) == ("a!", True, FilterReason.SYNTAX)
 
 
 def test_lines_that_nothing_mends_end_it() -> None:
     gate = _gate(is_sound=lambda text: "\n" not in text)
 
-    shown = gate.feed("a" + "\nb" * (MAX_UNSOUND_LINES + 2))
+    shown = gate.feed("a" + "\nb" * (MAX_INVALID_LINES + 2))
 
     assert gate.has_ended
     assert shown == "a"
@@ -94,14 +94,14 @@ def test_a_credential_in_the_first_line_is_neither_sent_nor_shown() -> None:
     sent = "".join(map(gate.feed, f"'{TOKEN}'\nb")) + gate.finish()
 
     assert len(sent) <= SHORT_RUN_CHARS
-    assert (gate.is_withheld, gate.reason) == (True, CutReason.SECRET)
+    assert (gate.is_withheld, gate.reason) == (True, FilterReason.SECRET)
 
 
 def test_a_credential_in_a_later_line_ends_before_that_line() -> None:
     gate = _gate(**SECRETS)
 
     assert _pass(gate, f"a\nb\nc = {TOKEN}\nd") == "a\nb"
-    assert (gate.is_withheld, gate.reason) == (False, CutReason.SECRET)
+    assert (gate.is_withheld, gate.reason) == (False, FilterReason.SECRET)
 
 
 def test_a_name_of_a_password_is_not_held_for_ever() -> None:
@@ -118,7 +118,7 @@ def test_public_code_is_withheld_at_once() -> None:
 
     assert gate.has_ended
     assert _pass(gate) == ""
-    assert gate.reason is CutReason.PUBLIC_CODE
+    assert gate.reason is FilterReason.PUBLIC_CODE
 
 
 def test_nothing_goes_out_after_the_end() -> None:
@@ -198,19 +198,19 @@ def test_each_line_is_judged_once(text: str) -> None:
     "line", ["password = '", "db.PassWord: ", "x = api_key(", "self.client_key='", "CONTRASEÑA = "]
 )
 def test_what_a_name_of_a_credential_is_given_is_held_from_its_beginning(line: str) -> None:
-    assert held_from(line, FileType.PYTHON) == len(line)
-    assert held_from(f"{line}ab", FileType.PYTHON) == len(line)
+    assert find_pending_secret(line, FileType.PYTHON) == len(line)
+    assert find_pending_secret(f"{line}ab", FileType.PYTHON) == len(line)
 
 
 @pytest.mark.parametrize("line", ["monkey = 1", "x = f(keys, passes)", "    return items"])
 def test_what_names_no_credential_is_not_held(line: str) -> None:
-    assert held_from(line, FileType.PYTHON) is None
+    assert find_pending_secret(line, FileType.PYTHON) is None
 
 
 @pytest.mark.parametrize("text", ["_", "a1", "password", "key_", "://a:", "-----BEGIN", "a."])
 def test_a_line_without_end_is_looked_at_once(text: str) -> None:
     with cpu_guard():
-        held_from(text * (500_000 // len(text)), FileType.PYTHON)
+        find_pending_secret(text * (500_000 // len(text)), FileType.PYTHON)
 
 
 @pytest.mark.parametrize(
@@ -225,4 +225,4 @@ def test_a_line_without_end_is_looked_at_once(text: str) -> None:
     ],
 )
 def test_what_may_become_a_token_is_held_from_its_beginning(line: str, place: int | None) -> None:
-    assert held_from(line, FileType.PYTHON) == place
+    assert find_pending_secret(line, FileType.PYTHON) == place

@@ -3,15 +3,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from inference.gateway.load_shedding.concurrency_limit import Seats
-from inference.gateway.snapshots.snapshot_store import Authority
-from inference.pools.health.outlier_detection import MAX_LATE
-from inference.pools.health.replica_states import REST_S, Replicas, Wellness
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
+from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
+from inference.pools.health.replica_states import EJECTION_S, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.metrics import parse
-from inference.recording.engine_metrics import EngineWatch, Values
-from inference.recording.event_loop_lag import PROBE_EVERY_S, LoopLag
-from inference.recording.gateway_metrics import Gauges
+from inference.recording.engine_metrics import EngineMetricsPoller, Values
+from inference.recording.event_loop_lag import PROBE_EVERY_S, EventLoopLagProbe
+from inference.recording.gateway_metrics import GatewayMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET
@@ -52,13 +52,13 @@ class SilentReader:
         return {}
 
 
-def make_gauges(clock: FakeClock, *, replicas: Replicas | None = None) -> Gauges:
+def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> GatewayMetrics:
     pool = make_pool("http://engine-1:8000", "http://engine-2:8000")
-    return Gauges(
-        seats=Seats(max_total=16),
-        authority=Authority(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
+    return GatewayMetrics(
+        seats=ConcurrencyLimiter(max_total=16),
+        authority=SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
         pools=make_pools(pool),
-        replicas=replicas or Replicas(clock),
+        replicas=replicas or ReplicaStates(clock),
         journal=FakeJournal(),
     )
 
@@ -87,10 +87,10 @@ def test_snapshots_that_were_never_compared_have_no_age() -> None:
 
 
 def test_each_replica_has_its_load_and_its_circuit() -> None:
-    replicas = Replicas(FakeClock())
+    replicas = ReplicaStates(FakeClock())
     gauges = make_gauges(FakeClock(), replicas=replicas)
     one, two = gauges.pools.replicas()
-    replicas.probed(two, Wellness.ILL)
+    replicas.probed(two, HealthStatus.ILL)
 
     with replicas.attempt(one):
         families = list(gauges.families())
@@ -104,12 +104,12 @@ def test_each_replica_has_its_load_and_its_circuit() -> None:
 
 def test_who_keeps_people_waiting_is_told() -> None:
     clock = FakeClock()
-    replicas = Replicas(clock)
+    replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
     one, two = gauges.pools.replicas()
 
     with ExitStack() as stack:
-        for _ in range(MAX_LATE):
+        for _ in range(MAX_CONSECUTIVE_LATE):
             stack.enter_context(replicas.attempt(one, late_after_s=1.0))
         clock.pass_s(2.0)
         families = list(gauges.families())
@@ -120,7 +120,7 @@ def test_who_keeps_people_waiting_is_told() -> None:
 
 async def test_who_was_moved_from_there_is_told() -> None:
     clock = FakeClock()
-    replicas = Replicas(clock)
+    replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
     one, two = gauges.pools.replicas()
 
@@ -128,14 +128,14 @@ async def test_who_was_moved_from_there_is_told() -> None:
         with replicas.attempt(one, late_after_s=1.0, elsewhere=two):
             await asyncio.Event().wait()
 
-    waiting = [asyncio.create_task(wait_in_vain()) for _ in range(MAX_LATE)]
+    waiting = [asyncio.create_task(wait_in_vain()) for _ in range(MAX_CONSECUTIVE_LATE)]
     await asyncio.sleep(0)
     clock.pass_s(2.0)
     replicas.move_overdue()
     await asyncio.gather(*waiting, return_exceptions=True)
     families = list(gauges.families())
 
-    assert value(families, "caret_replica_moved_total", replica=one.name) == MAX_LATE
+    assert value(families, "caret_replica_moved_total", replica=one.name) == MAX_CONSECUTIVE_LATE
     assert value(families, "caret_replica_moved_total", replica=two.name) == 0
 
 
@@ -148,24 +148,24 @@ def test_the_pools_and_their_replicas_are_told() -> None:
 
 def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
     clock = FakeClock()
-    replicas = Replicas(clock)
+    replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
     one, two = gauges.pools.replicas()
 
     replicas.drain([one.name])
-    replicas.probed(two, Wellness.ILL)
+    replicas.probed(two, HealthStatus.ILL)
     clock.pass_s(0.5)
     families = list(gauges.families())
 
     assert value(families, "caret_replica_drained", replica=one.name) == 1
     assert value(families, "caret_replica_drained", replica=two.name) == 0
-    assert value(families, "caret_replica_rest_seconds", replica=two.name) == REST_S - 0.5
+    assert value(families, "caret_replica_rest_seconds", replica=two.name) == EJECTION_S - 0.5
     assert value(families, "caret_replica_rest_seconds", replica=one.name) is None
 
 
 async def test_engines_behind_one_address_are_one() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
-    watch = EngineWatch(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
+    watch = EngineMetricsPoller(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
 
     await watch.round()
 
@@ -181,7 +181,7 @@ async def test_engines_behind_one_address_are_one() -> None:
 async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     reader = FakeReader({replica.name: parse(PAGE)})
-    watch = EngineWatch(reader, lambda: [replica])
+    watch = EngineMetricsPoller(reader, lambda: [replica])
     await watch.round()
 
     reader.told[replica.name] = None
@@ -196,7 +196,7 @@ async def test_an_engine_that_never_answers_holds_nobody_up(
 ) -> None:
     monkeypatch.setattr("inference.recording.engine_metrics.MAX_READ_S", 0.01)
     (replica,) = make_pool("http://engine-1:8000").replicas
-    watch = EngineWatch(SilentReader(), lambda: [replica])
+    watch = EngineMetricsPoller(SilentReader(), lambda: [replica])
 
     await watch.round()
 
@@ -215,7 +215,7 @@ def test_what_is_not_vllm_s_is_left_out() -> None:
 
 async def test_a_stalled_loop_shows_as_lag() -> None:
     clock = FakeClock()
-    lag = LoopLag(clock)
+    lag = EventLoopLagProbe(clock)
     probing = asyncio.create_task(lag.run())
     await asyncio.sleep(0)
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import MAX_SEND_S
-from inference.errors import BadRequest, EngineFailed
+from inference.errors import BadRequest, EngineError
 from inference.pools import generate as stage
-from inference.pools.engine import Chunk, EngineRequest, EngineStop
+from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 from inference.pools.generate import generate
-from inference.pools.health.replica_states import MAX_FAILURES, Replicas
+from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates
 from inference.pools.pool_config import Replica
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
@@ -37,12 +37,12 @@ CHARACTERS = _Characters()
 
 async def _drain(
     engine: FakeEngine,
-    account: Account,
-    replicas: Replicas | None = None,
+    account: RequestTrace,
+    replicas: ReplicaStates | None = None,
     *,
     asked: EngineRequest = REQUEST,
 ) -> list[str]:
-    replicas = replicas or Replicas(FakeClock())
+    replicas = replicas or ReplicaStates(FakeClock())
     async with generate(engine, asked, replicas, account, CHARACTERS) as chunks:
         return [chunk.text async for chunk in chunks]
 
@@ -56,7 +56,7 @@ async def test_the_account_says_when_the_engine_was_asked() -> None:
 
 
 async def test_the_account_says_what_was_generated() -> None:
-    told = Chunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
+    told = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
     account = make_account()
 
     texts = await _drain(FakeEngine([*chunks_of("a", "b"), told]), account)
@@ -67,11 +67,11 @@ async def test_the_account_says_what_was_generated() -> None:
 
 @pytest.mark.parametrize("code", ["engine_unavailable", "engine_lost", "engine_garbled"])
 async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> None:
-    replicas = Replicas(FakeClock())
-    engine = FakeEngine(error_at_start=EngineFailed(code, ""))
+    replicas = ReplicaStates(FakeClock())
+    engine = FakeEngine(error_at_start=EngineError(code, ""))
 
     for _ in range(MAX_FAILURES):
-        with pytest.raises(EngineFailed):
+        with pytest.raises(EngineError):
             await _drain(engine, make_account(), replicas)
 
     assert not replicas.may_ask(REQUEST.replica)
@@ -79,11 +79,11 @@ async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> 
 
 @pytest.mark.parametrize("code", ["engine_refused", "engine_busy", "prompt_refused"])
 async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
-    replicas = Replicas(FakeClock())
-    engine = FakeEngine(error=EngineFailed(code, ""))
+    replicas = ReplicaStates(FakeClock())
+    engine = FakeEngine(error=EngineError(code, ""))
 
     for _ in range(MAX_FAILURES):
-        with pytest.raises(EngineFailed):
+        with pytest.raises(EngineError):
             await _drain(engine, make_account(), replicas)
 
     assert replicas.may_ask(REQUEST.replica)
@@ -93,7 +93,7 @@ async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
     "code", ["engine_unavailable", "engine_lost", "engine_garbled", "engine_busy"]
 )
 async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str) -> None:
-    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineFailed(code, "")})
+    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError(code, "")})
     account = make_account()
 
     texts = await _drain(engine, account, asked=ASKED)
@@ -104,26 +104,26 @@ async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str
 
 
 async def test_what_fails_is_not_asked_of_a_replica_that_was_drained_meanwhile() -> None:
-    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineFailed("engine_lost", "")})
-    replicas = Replicas(FakeClock())
+    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError("engine_lost", "")})
+    replicas = ReplicaStates(FakeClock())
     replicas.drain([TWO.name])
 
-    with pytest.raises(EngineFailed):
+    with pytest.raises(EngineError):
         await _drain(engine, make_account(), replicas, asked=ASKED)
 
     assert [request.replica for request in engine.requests] == [ONE]
 
 
 async def test_an_empty_stream_is_asked_of_another_replica() -> None:
-    engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineFailed("engine_lost", "")})
+    engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineError("engine_lost", "")})
 
     assert await _drain(engine, make_account(), asked=ASKED) == ["a"]
 
 
 async def test_a_second_failure_is_the_last() -> None:
-    engine = FakeEngine(error_at_start=EngineFailed("engine_unavailable", ""))
+    engine = FakeEngine(error_at_start=EngineError("engine_unavailable", ""))
 
-    with pytest.raises(EngineFailed):
+    with pytest.raises(EngineError):
         await _drain(engine, make_account(), asked=ASKED)
 
     assert len(engine.requests) == 2
@@ -131,9 +131,9 @@ async def test_a_second_failure_is_the_last() -> None:
 
 @pytest.mark.parametrize("code", ["engine_refused", "prompt_refused"])
 async def test_what_would_fail_again_is_not_asked_again(code: str) -> None:
-    engine = FakeEngine(error_at_start=EngineFailed(code, ""))
+    engine = FakeEngine(error_at_start=EngineError(code, ""))
 
-    with pytest.raises(EngineFailed):
+    with pytest.raises(EngineError):
         await _drain(engine, make_account(), asked=ASKED)
 
     assert len(engine.requests) == 1
@@ -155,7 +155,7 @@ async def test_another_replica_goes_on_where_one_was_lost() -> None:
 
 
 async def test_what_goes_on_elsewhere_has_no_more_cached_tokens_than_its_prompt() -> None:
-    end = Chunk("", 2, EngineStop.STOP, cached_tokens=len(ASKED.token_ids) + 1)
+    end = EngineChunk("", 2, EngineStop.STOP, cached_tokens=len(ASKED.token_ids) + 1)
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine([*chunks_of("c", stop=None), end], torn=torn)
     account = make_account()
@@ -166,7 +166,7 @@ async def test_what_goes_on_elsewhere_has_no_more_cached_tokens_than_its_prompt(
 
 
 async def test_tokens_that_an_engine_held_back_are_counted_once() -> None:
-    held = Chunk("ab", generated_tokens=4, stop=None)
+    held = EngineChunk("ab", generated_tokens=4, stop=None)
     engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held]})
     account = make_account()
 
@@ -180,7 +180,9 @@ async def test_who_lost_only_its_end_asks_nobody() -> None:
     assert len(whole) == ASKED.max_tokens
     engine = FakeEngine(torn={ONE.url: whole})
 
-    async with generate(engine, ASKED, Replicas(FakeClock()), make_account(), CHARACTERS) as chunks:
+    async with generate(
+        engine, ASKED, ReplicaStates(FakeClock()), make_account(), CHARACTERS
+    ) as chunks:
         with capture_logs() as logs:
             stops = [chunk.stop async for chunk in chunks]
 
@@ -202,16 +204,16 @@ async def test_what_no_replica_can_go_on_with_ends_where_it_is(others: tuple[Rep
     engine = FakeEngine(torn={ONE.url: said, TWO.url: said})
     asked, account = replace(ASKED, others=others), make_account()
 
-    async with generate(engine, asked, Replicas(FakeClock()), account, CHARACTERS) as chunks:
+    async with generate(engine, asked, ReplicaStates(FakeClock()), account, CHARACTERS) as chunks:
         told = [chunk async for chunk in chunks]
 
-    assert told[-1] == Chunk("", 1 + len(others), EngineStop.LOST)
+    assert told[-1] == EngineChunk("", 1 + len(others), EngineStop.LOST)
     assert account.generated_tokens == len(engine.requests) == 1 + len(others)
 
 
 async def test_what_is_lost_after_text_is_not_gone_on_with_where_an_operator_has_drained() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)})
-    replicas = Replicas(FakeClock())
+    replicas = ReplicaStates(FakeClock())
     replicas.drain([TWO.name])
 
     assert await _drain(engine, make_account(), replicas, asked=ASKED) == ["a", ""]
@@ -219,17 +221,19 @@ async def test_what_is_lost_after_text_is_not_gone_on_with_where_an_operator_has
 
 
 async def test_what_is_refused_after_text_is_not_gone_on_with() -> None:
-    engine = FakeEngine(chunks_of("a", stop=None), error=EngineFailed("engine_refused", ""))
+    engine = FakeEngine(chunks_of("a", stop=None), error=EngineError("engine_refused", ""))
 
     assert await _drain(engine, make_account(), asked=ASKED) == ["a", ""]
     assert len(engine.requests) == 1
 
 
 async def test_what_the_second_replica_refuses_after_text_ends_where_it_is() -> None:
-    refused = {TWO.url: EngineFailed("engine_refused", "")}
+    refused = {TWO.url: EngineError("engine_refused", "")}
     engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)}, failing=refused)
 
-    async with generate(engine, ASKED, Replicas(FakeClock()), make_account(), CHARACTERS) as chunks:
+    async with generate(
+        engine, ASKED, ReplicaStates(FakeClock()), make_account(), CHARACTERS
+    ) as chunks:
         told = [(chunk.text, chunk.stop) async for chunk in chunks]
 
     assert told == [("a", None), ("", EngineStop.LOST)]
@@ -239,7 +243,7 @@ async def test_what_the_second_replica_refuses_after_text_ends_where_it_is() -> 
 async def test_who_leaves_while_another_goes_on_ends_that_one() -> None:
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
-    replicas = Replicas(FakeClock())
+    replicas = ReplicaStates(FakeClock())
     asking = asyncio.create_task(_drain(engine, make_account(), replicas, asked=ASKED))
     await until(lambda: engine.num_said == 2)
 
@@ -251,9 +255,9 @@ async def test_who_leaves_while_another_goes_on_ends_that_one() -> None:
 
 async def test_who_leaves_during_the_second_attempt_ends_it() -> None:
     engine = FakeEngine(
-        chunks_of("a", stop=None), hangs=True, failing={ONE.url: EngineFailed("engine_busy", "")}
+        chunks_of("a", stop=None), hangs=True, failing={ONE.url: EngineError("engine_busy", "")}
     )
-    replicas = Replicas(FakeClock())
+    replicas = ReplicaStates(FakeClock())
     asking = asyncio.create_task(_drain(engine, make_account(), replicas, asked=ASKED))
     await until(lambda: engine.num_said == 1)
 
@@ -277,7 +281,7 @@ async def test_a_client_that_leaves_ends_the_engine() -> None:
 async def test_a_reader_that_has_enough_ends_the_engine() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
 
-    replicas = Replicas(FakeClock())
+    replicas = ReplicaStates(FakeClock())
     async with generate(engine, REQUEST, replicas, make_account(), CHARACTERS) as chunks:
         await anext(aiter(chunks))
 
@@ -288,7 +292,7 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
     monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the deadline itself, not our code
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
 
-    with pytest.raises(EngineFailed) as failed:
+    with pytest.raises(EngineError) as failed:
         async with asyncio.timeout(1.0):
             await _drain(engine, make_account())
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.filtering.filter_reason import CutReason
-from inference.filtering.token_healing import Healer
+from inference.filtering.filter_reason import FilterReason
+from inference.filtering.token_healing import TokenHealer
 
 
-def _healed(healed: str, *texts: str) -> tuple[str, CutReason | None]:
-    healer = Healer(healed)
+def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
+    healer = TokenHealer(healed)
     shown = "".join([healer.feed(text) for text in texts])
     healer.finish()
     return shown, healer.reason
@@ -37,7 +37,7 @@ def test_what_was_typed_already_is_not_shown_again(
     "texts", [["write(path)"], ["ra", "d"], ["r"], ["", ""], [], ["Read"], ["\nread"]]
 )
 def test_another_word_is_no_completion(texts: list[str]) -> None:
-    assert _healed("read", *texts) == ("", CutReason.OTHER_WORD)
+    assert _healed("read", *texts) == ("", FilterReason.OTHER_WORD)
 
 
 @given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from inference.pools.vllm import http_client, http_connection
-from inference.pools.vllm.http_client import MAX_KEPT, HttpClient
+from inference.pools.vllm.http_client import MAX_IDLE_CONNECTIONS, HttpClient
 from inference.pools.vllm.http_connection import (
     MAX_HEAD_BYTES,
     MAX_HELD_BYTES,
     MAX_LINE_BYTES,
     ConnectionFailed,
-    Garbled,
-    Lost,
+    ConnectionLost,
+    MalformedResponse,
 )
 from tests.fakes.http_server import (
     END,
@@ -117,7 +117,7 @@ async def test_a_loss_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         server.writers[0].transport.abort()
 
         async with asyncio.timeout(STALL_S / 2):
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await answer.lines()
         answer.close()
 
@@ -176,7 +176,7 @@ async def test_a_new_connection_that_the_server_closes_is_a_failure() -> None:
     async with serving(WHOLE, None, None, WHOLE) as (server, client):
         await lines_of(server, client)
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await lines_of(server, client)
         assert len(server.requests) == 3
 
@@ -197,7 +197,7 @@ async def test_no_more_connections_are_kept_than_the_bound(monkeypatch: pytest.M
         await asyncio.gather(*(lines_of(server, client) for _ in range(3)))
 
         await until(lambda: server.num_open == 2)
-    assert MAX_KEPT > 2
+    assert MAX_IDLE_CONNECTIONS > 2
 
 
 GARBAGE: dict[str, bytes] = {
@@ -214,7 +214,7 @@ GARBAGE: dict[str, bytes] = {
 @pytest.mark.parametrize("what", GARBAGE)
 async def test_what_is_no_answer_is_garbled_and_closes_the_connection(what: str) -> None:
     async with serving(GARBAGE[what]) as (server, client):
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedResponse):
             await lines_of(server, client)
 
         await until(lambda: server.num_open == 0)
@@ -223,7 +223,7 @@ async def test_what_is_no_answer_is_garbled_and_closes_the_connection(what: str)
 @pytest.mark.parametrize("answer", [b"", HEAD, HEAD + chunk(b"data: a\n")])
 async def test_silence_for_too_long_is_the_end(answer: bytes) -> None:
     async with serving(answer) as (server, client):
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await lines_of(server, client)
 
         await until(lambda: server.num_open == 0)

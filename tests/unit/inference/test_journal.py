@@ -18,8 +18,8 @@ from caret.contracts.usage import OutcomeRecord, encode_records
 from inference.recording.journal import (
     FRAMES_PER_BATCH,
     FileJournal,
-    Receipt,
-    Segment,
+    JournalSegment,
+    ShipmentReceipt,
     abandoned_segments,
     read_frames,
 )
@@ -188,7 +188,7 @@ async def test_a_server_that_changes_within_a_segment_gets_all_of_it(tmp_path: P
 class ChangingServer(FakeShipment):
     """After its first delivery."""
 
-    async def send(self, batches: list[bytes]) -> Receipt:
+    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
         receipt = await super().send(batches)
         self.server = "second"
         return receipt
@@ -358,7 +358,7 @@ async def test_what_is_written_after_a_full_disk_can_be_read(tmp_path: Path) -> 
 
 
 def test_a_segment_that_could_not_be_written_whole_ends_before_it(tmp_path: Path) -> None:
-    segment = Segment(tmp_path / "1.log")
+    segment = JournalSegment(tmp_path / "1.log")
     segment.append(b"whole")
 
     with _full_disk(20), pytest.raises(OSError, match="space"):

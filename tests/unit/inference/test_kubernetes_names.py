@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from inference.pools.discovery import kubernetes_api
-from inference.pools.discovery.kubernetes_api import Account, KubernetesApi
-from inference.pools.discovery.kubernetes_resolver import KubernetesNames
-from inference.pools.discovery.pool_members import Unresolved
+from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
+from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
+from inference.pools.discovery.pool_members import ResolutionFailed
 from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
 from tests.fakes.polling import until
@@ -20,14 +20,14 @@ PAUSE_S = 0.02
 NAME = "engines.caret.svc"
 
 
-def _account(server: KubernetesServer, folder: Path) -> Account:
+def _account(server: KubernetesServer, folder: Path) -> ServiceAccount:
     (folder / "token").write_text(f"{server.token}\n")
     (folder / "namespace").write_text("caret")
-    return Account(server.url, folder)
+    return ServiceAccount(server.url, folder)
 
 
 class Watched:
-    def __init__(self, server: KubernetesServer, names: KubernetesNames, name: str) -> None:
+    def __init__(self, server: KubernetesServer, names: KubernetesResolver, name: str) -> None:
         self.server = server
         self.names = names
         self.name = name
@@ -40,7 +40,7 @@ class Watched:
         self._news.set()
 
     async def addresses(self) -> set[str]:
-        with suppress(Unresolved):
+        with suppress(ResolutionFailed):
             return set(await self.names.addresses(self.name))
         return set()
 
@@ -57,10 +57,10 @@ class Watched:
 @asynccontextmanager
 async def _names(
     server: KubernetesServer, folder: Path, *names: str
-) -> AsyncIterator[KubernetesNames]:
+) -> AsyncIterator[KubernetesResolver]:
     async with aiohttp.ClientSession() as session:
         api = KubernetesApi(session, _account(server, folder))
-        yield KubernetesNames(api, names or (NAME,), min_pause_s=PAUSE_S)
+        yield KubernetesResolver(api, names or (NAME,), min_pause_s=PAUSE_S)
 
 
 @asynccontextmanager
@@ -254,7 +254,7 @@ async def test_what_is_not_known_is_said(
     async with _names(server, tmp_path) as names:
         plant(server, tmp_path)
 
-        with pytest.raises(Unresolved):
+        with pytest.raises(ResolutionFailed):
             await names.addresses(NAME)
 
 

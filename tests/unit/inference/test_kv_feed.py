@@ -12,10 +12,10 @@ import zmq
 import zmq.asyncio
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.block_hash import BlockNames
-from inference.prefix_cache.cache_index import HeldBlocks
-from inference.prefix_cache.kv_event_feed import KvEventFeed, Publication
-from inference.prefix_cache.sequence_check import Sequence, Verdict
+from inference.prefix_cache.block_hash import BlockHasher
+from inference.prefix_cache.cache_index import ReplicaBlocks
+from inference.prefix_cache.kv_event_feed import KvEventFeed, KvEventPublication
+from inference.prefix_cache.sequence_check import BatchSequence, SequenceStatus
 from tests.fakes.polling import until
 
 SALT = CacheSalt("a" * 64)
@@ -33,7 +33,7 @@ def _batch(block: int) -> bytes:
 @dataclass
 class Engine:
     publisher: zmq.asyncio.Socket
-    held: HeldBlocks = field(default_factory=lambda: HeldBlocks(BlockNames()))
+    held: ReplicaBlocks = field(default_factory=lambda: ReplicaBlocks(BlockHasher()))
     kept: list[tuple[int, bytes]] = field(default_factory=list)  # for replays
     num_replays: int = 0
 
@@ -68,7 +68,7 @@ async def _engine(*, replays: bool, kept: tuple[int, ...] = ()) -> AsyncIterator
     ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (publisher, router)]
     events, replay = (f"tcp://127.0.0.1:{port}" for port in ports)
     engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept])
-    feed = KvEventFeed(Publication("one", events, replay if replays else None), engine.held)
+    feed = KvEventFeed(KvEventPublication("one", events, replay if replays else None), engine.held)
     tasks = [asyncio.create_task(engine.replays(router)), asyncio.create_task(feed.run())]
     try:
         await publisher.recv()  # the subscription
@@ -139,16 +139,16 @@ async def test_garbage_makes_all_before_it_forgotten_and_the_feed_goes_on() -> N
 @pytest.mark.parametrize(
     ("replayed", "live", "verdicts"),
     [
-        ([], [0, 1], [Verdict.NEXT, Verdict.NEXT]),
-        ([], [5], [Verdict.GAP]),
-        ([0, 1, 2], [1, 2, 3], [Verdict.SEEN, Verdict.SEEN, Verdict.NEXT]),
-        ([], [0, 1, 0], [Verdict.NEXT, Verdict.NEXT, Verdict.RESTART]),
+        ([], [0, 1], [SequenceStatus.NEXT, SequenceStatus.NEXT]),
+        ([], [5], [SequenceStatus.GAP]),
+        ([0, 1, 2], [1, 2, 3], [SequenceStatus.SEEN, SequenceStatus.SEEN, SequenceStatus.NEXT]),
+        ([], [0, 1, 0], [SequenceStatus.NEXT, SequenceStatus.NEXT, SequenceStatus.RESTART]),
     ],
 )
 def test_numbers_say_what_became_of_the_batches(
-    replayed: list[int], live: list[int], verdicts: list[Verdict]
+    replayed: list[int], live: list[int], verdicts: list[SequenceStatus]
 ) -> None:
-    sequence = Sequence()
+    sequence = BatchSequence()
     for number in replayed:
         sequence.applied(number)
 

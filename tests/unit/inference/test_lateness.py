@@ -2,53 +2,58 @@
 
 import pytest
 
-from inference.pools.health.outlier_detection import MAX_LATE, MAX_REST_S, REST_S, Lateness
+from inference.pools.health.outlier_detection import (
+    EJECTION_S,
+    MAX_CONSECUTIVE_LATE,
+    MAX_EJECTION_S,
+    LatencyOutlierDetector,
+)
 
 LATE_S = 0.8
 LATER_S = LATE_S + 0.1
-RESTED_S = LATER_S + REST_S
+RESTED_S = LATER_S + EJECTION_S
 
 
-def _asked_by(num: int) -> Lateness[object]:
+def _asked_by(num: int) -> LatencyOutlierDetector[object]:
     """All at once."""
-    lateness = Lateness[object]()
+    lateness = LatencyOutlierDetector[object]()
     for request in range(num):
         lateness.asked(request, until_s=LATE_S)
     return lateness
 
 
-def _late() -> Lateness[object]:
+def _late() -> LatencyOutlierDetector[object]:
     """Since LATER_S, and nobody waits there any more."""
-    lateness = _asked_by(MAX_LATE)
-    for request in range(MAX_LATE):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.answered(request, LATER_S)
     return lateness
 
 
 def test_who_answers_in_time_is_not_late() -> None:
-    lateness = _asked_by(MAX_LATE)
-    for request in range(MAX_LATE):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.answered(request, LATE_S)
 
     assert not lateness.is_late(LATE_S)
 
 
 def test_who_is_waited_for_is_late_before_it_answers() -> None:
-    lateness = _asked_by(MAX_LATE)
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
 
     assert not lateness.is_late(LATE_S)
     assert lateness.is_late(LATER_S)
 
 
 def test_one_late_answer_may_be_a_long_prompt() -> None:
-    lateness = _asked_by(MAX_LATE - 1)
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE - 1)
 
     assert not lateness.is_late(LATER_S)
 
 
 def test_those_who_wait_count_with_those_who_have_waited() -> None:
-    lateness = _asked_by(MAX_LATE)
-    for request in range(1, MAX_LATE):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    for request in range(1, MAX_CONSECUTIVE_LATE):
         lateness.answered(request, LATER_S)
 
     assert lateness.is_late(LATER_S)
@@ -59,8 +64,8 @@ def test_late_answers_are_no_end_of_it() -> None:
 
 
 def test_a_quick_one_in_between_is() -> None:
-    lateness = _asked_by(MAX_LATE - 1)
-    for request in range(MAX_LATE - 1):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE - 1)
+    for request in range(MAX_CONSECUTIVE_LATE - 1):
         lateness.answered(request, LATER_S)
     lateness.asked("quick", until_s=LATER_S + LATE_S)
     lateness.answered("quick", LATER_S)
@@ -71,24 +76,24 @@ def test_a_quick_one_in_between_is() -> None:
 
 
 def test_who_has_left_has_waited_too() -> None:
-    lateness = _asked_by(MAX_LATE)
-    for request in range(MAX_LATE):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.left(request, LATER_S)
 
     assert lateness.is_late(LATER_S)
 
 
 def test_who_leaves_soon_says_nothing() -> None:
-    lateness = _asked_by(MAX_LATE)
-    for request in range(MAX_LATE):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.left(request, 0.5 * LATE_S)
 
     assert not lateness.is_late(LATER_S)
 
 
 def test_the_rest_of_an_answer_may_take_long() -> None:
-    lateness = _asked_by(MAX_LATE)
-    for request in range(MAX_LATE):
+    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.answered(request, 0.1)
         lateness.left(request, 9.0)
 
@@ -115,7 +120,7 @@ def test_what_becomes_of_that_one_decides(took_s: float, is_late: bool) -> None:
     assert lateness.is_late(RESTED_S + took_s + 0.1) is is_late
 
 
-def _rested_s(lateness: Lateness[object], since_s: float) -> float:
+def _rested_s(lateness: LatencyOutlierDetector[object], since_s: float) -> float:
     """How long it is left alone, to a tenth of a second."""
     tenths = 0
     while lateness.is_late(since_s + tenths / 10):
@@ -133,29 +138,29 @@ def test_each_late_trial_doubles_the_rest() -> None:
         now_s += LATER_S
         lateness.answered(trial, now_s)
 
-    assert rests_s == [REST_S, 2 * REST_S, 4 * REST_S, 8 * REST_S, 8 * REST_S]
-    assert rests_s[-1] == MAX_REST_S
+    assert rests_s == [EJECTION_S, 2 * EJECTION_S, 4 * EJECTION_S, 8 * EJECTION_S, 8 * EJECTION_S]
+    assert rests_s[-1] == MAX_EJECTION_S
 
 
 def test_several_who_wait_at_once_make_one_rest() -> None:
-    lateness = _asked_by(3 * MAX_LATE)
-    for request in range(3 * MAX_LATE):
+    lateness = _asked_by(3 * MAX_CONSECUTIVE_LATE)
+    for request in range(3 * MAX_CONSECUTIVE_LATE):
         assert lateness.is_late(LATER_S + request / 10)
         lateness.answered(request, LATER_S + request / 10)
 
-    assert _rested_s(lateness, LATER_S + (3 * MAX_LATE - 1) / 10) == REST_S
+    assert _rested_s(lateness, LATER_S + (3 * MAX_CONSECUTIVE_LATE - 1) / 10) == EJECTION_S
 
 
 def test_one_in_time_makes_the_next_rest_short_again() -> None:
     lateness = _late()
     lateness.asked("late", until_s=RESTED_S + LATE_S)
     lateness.answered("late", RESTED_S + LATER_S)
-    tried_s = RESTED_S + LATER_S + 2 * REST_S
+    tried_s = RESTED_S + LATER_S + 2 * EJECTION_S
     lateness.asked("quick", until_s=tried_s + LATE_S)
     lateness.answered("quick", tried_s)
-    for request in range(MAX_LATE):
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.asked(request, until_s=tried_s + LATE_S)
-    for request in range(MAX_LATE):
+    for request in range(MAX_CONSECUTIVE_LATE):
         lateness.answered(request, tried_s + LATER_S)
 
-    assert _rested_s(lateness, tried_s + LATER_S) == REST_S
+    assert _rested_s(lateness, tried_s + LATER_S) == EJECTION_S

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from caret.foundation.environment import BadSetting
-from inference.completion.incoming_request import DraftFile
+from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
 from inference.completion.variant import Variant
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt import Prompt
-from inference.context.prompt.variant_options import check_variants
+from inference.context.prompt.variant_options import validate_variants
 from tests.fakes.prompts import (
     CODE,
     PRINCIPAL,
@@ -42,7 +42,7 @@ def test_nearly_all_of_the_prompt_stays_as_it_was_while_lines_are_typed(
     layout: str, num_chars_before: int
 ) -> None:
     typed = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
-    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     writer = writer_of(layout=layout)
     prompts = [
         assembled(
@@ -69,7 +69,7 @@ def test_a_window_that_slides_loses_nearly_all_of_it() -> None:
 
 
 def test_an_edit_in_one_file_leaves_those_before_it_in_place() -> None:
-    files = [DraftFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
+    files = [ContextFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
     before = assembled(prefix="x", files=tuple(files))
 
     files.insert(0, replace(files.pop(), text="c = 2\n"))
@@ -103,7 +103,7 @@ def test_secrets_are_shown_nowhere_but_on_the_cursors_line() -> None:
             snippets=(Snippet("s.py", line.format("found"), 0.9),),
             prefix=line.format("before") + typed,
             suffix="x\n" + line.format("after"),
-            files=(DraftFile("f.py", line.format("file"), 0),),
+            files=(ContextFile("f.py", line.format("file"), 0),),
         )
     )
 
@@ -121,7 +121,7 @@ def test_a_private_key_is_shown_nowhere() -> None:
             snippets=(Snippet("s.pem", key, 0.9),),
             prefix=f"a = 1\n{key}b = ",
             suffix=f"\n{key}",
-            files=(DraftFile("f.py", key, 0), DraftFile("g.py", CODE + key, 0)),
+            files=(ContextFile("f.py", key, 0), ContextFile("g.py", CODE + key, 0)),
         )
     )
 
@@ -158,7 +158,7 @@ def test_a_snippet_that_the_policy_excludes_is_not_shown() -> None:
 
 
 def test_a_variant_has_its_own_layout_and_shares() -> None:
-    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     asked: dict[str, Any] = {"prefix": CODE, "suffix": CODE, "files": files}
     variant = Variant("e/v", layout="psm", files_share=0.0, suffix_share=0.1)
 
@@ -170,7 +170,7 @@ def test_a_variant_has_its_own_layout_and_shares() -> None:
 
 def test_a_variant_may_rank_files_by_what_they_share_with_the_lines_before() -> None:
     files = tuple(
-        DraftFile(f"{name}.py", f"{name} = {name}_reader({name}_path)\n" * 60, 0)
+        ContextFile(f"{name}.py", f"{name} = {name}_reader({name}_path)\n" * 60, 0)
         for name in ("apple", "banana", "cherry", "lemon", "grape", "melon")
     )
     variants = (Variant("e/v", ranking=ranking) for ranking in ("recency", "similarity"))
@@ -197,4 +197,4 @@ def test_a_variant_may_rank_files_by_what_they_share_with_the_lines_before() -> 
 )
 def test_a_variant_that_names_nothing_is_refused_at_start(fields: dict[str, Any]) -> None:
     with pytest.raises(BadSetting, match="CARET_EXPERIMENTS: e/v"):
-        check_variants([Variant("e/v", **fields)])
+        validate_variants([Variant("e/v", **fields)])

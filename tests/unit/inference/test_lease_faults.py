@@ -11,8 +11,8 @@ from inference.gateway.rate_limits.leases import (
     MAX_CALL_S,
     PROBE_S,
     Leases,
-    OverLimit,
-    Want,
+    RateLimitExceeded,
+    SpendRequest,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
@@ -32,7 +32,7 @@ def gateway(store: TurnedStore) -> Gateway:
 
 async def test_a_lease_that_is_in_use_is_kept(store: TurnedStore, gateway: Gateway) -> None:
     for _ in range(4):
-        await gateway.spends(Want(RULE, 1))
+        await gateway.spends(SpendRequest(RULE, 1))
         store.clock.pass_s(IDLE_S * 0.6)
         await gateway.leases.sweep()
 
@@ -41,59 +41,59 @@ async def test_a_lease_that_is_in_use_is_kept(store: TurnedStore, gateway: Gatew
 
 async def test_a_refused_client_keeps_no_lease_in_use(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
-    await here.spends(Want(BUDGET, 60))
+    await here.spends(SpendRequest(BUDGET, 60))
 
     for _ in range(40):
-        await here.spends(Want(BUDGET, 60))
+        await here.spends(SpendRequest(BUDGET, 60))
         store.clock.pass_s(IDLE_S / 10)
         await here.leases.sweep()
 
-    assert await there.spends_many(Want(BUDGET, 1), 50) == 40
+    assert await there.spends_many(SpendRequest(BUDGET, 1), 50) == 40
 
 
 async def test_a_refused_gateway_holds_nothing_that_would_not_serve_it(
     store: TurnedStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
-    await here.spends(Want(replace(BUDGET, lease=1, max_lease=1), 60))
+    await here.spends(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
 
-    await there.spends(Want(BUDGET, 60))
+    await there.spends(SpendRequest(BUDGET, 60))
 
     assert store.pools[BUDGET.key].used == 60 + 1
 
 
 async def test_the_lease_of_a_gateway_that_was_killed_is_taken_back(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
-    await here.leases.take([Want(BUDGET, 60)])
-    before = await there.spends(Want(BUDGET, 60))
+    await here.leases.take([SpendRequest(BUDGET, 60)])
+    before = await there.spends(SpendRequest(BUDGET, 60))
 
     store.clock.pass_s(LEASE_S)
 
     assert before > 0
-    assert await there.spends_many(Want(BUDGET, 20), 50) == 5
+    assert await there.spends_many(SpendRequest(BUDGET, 20), 50) == 5
 
 
 async def test_a_lease_is_not_spent_when_the_store_may_have_taken_it_back(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     no_debts = replace(BUDGET, max_debt=0)
-    await gateway.spends(Want(no_debts, 1))
+    await gateway.spends(SpendRequest(no_debts, 1))
     store.is_away = True
 
-    before = await gateway.spends(Want(no_debts, 1))
+    before = await gateway.spends(SpendRequest(no_debts, 1))
     store.clock.pass_s(LEASE_S)
 
     assert before == 0.0
-    assert await gateway.spends(Want(no_debts, 1)) > 0
+    assert await gateway.spends(SpendRequest(no_debts, 1)) > 0
 
 
 async def test_what_was_spent_of_a_lease_that_was_taken_back_is_counted_afterwards(
     store: TurnedStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
-    (spent,) = await here.leases.take([Want(BUDGET, 60)])
+    (spent,) = await here.leases.take([SpendRequest(BUDGET, 60)])
     store.clock.pass_s(LEASE_S)
-    await there.spends_many(Want(BUDGET, 1), 70)
+    await there.spends_many(SpendRequest(BUDGET, 1), 70)
 
     here.leases.settle(spent, 50)
     await here.leases.sweep()
@@ -104,14 +104,14 @@ async def test_what_was_spent_of_a_lease_that_was_taken_back_is_counted_afterwar
 async def test_outages_one_after_the_other_lend_no_more_than_one(store: TurnedStore) -> None:
     gateway = Gateway(store)
     rule = replace(BUDGET, max_debt=30)
-    await gateway.spends_many(Want(rule, 1), 100)
+    await gateway.spends_many(SpendRequest(rule, 1), 100)
 
     let_through = 0
     for _ in range(5):
         store.is_away = True
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.sweep()
-        let_through += await gateway.spends_many(Want(rule, 1), 50)
+        let_through += await gateway.spends_many(SpendRequest(rule, 1), 50)
         store.is_away = False
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.sweep()
@@ -122,24 +122,24 @@ async def test_outages_one_after_the_other_lend_no_more_than_one(store: TurnedSt
 async def test_a_budget_that_is_lowered_returns_what_is_leased(
     store: TurnedStore, gateway: Gateway
 ) -> None:
-    await gateway.spends(Want(BUDGET, 20))
+    await gateway.spends(SpendRequest(BUDGET, 20))
     lower = replace(BUDGET, capacity=50, lease=1, max_lease=1)
 
-    assert await gateway.spends_many(Want(lower, 1), 50) == 30
+    assert await gateway.spends_many(SpendRequest(lower, 1), 50) == 30
     await gateway.leases.close()
     assert store.pools[BUDGET.key].used == 50
 
 
 async def test_a_request_that_takes_long_keeps_what_it_has_reserved(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
-    (spent,) = await here.leases.take([Want(BUDGET, 60)])
+    (spent,) = await here.leases.take([SpendRequest(BUDGET, 60)])
 
     for _ in range(20):
         store.clock.pass_s(IDLE_S)
         await here.leases.sweep()
 
     assert store.held(BUDGET.key) == 60
-    assert await there.spends(Want(BUDGET, 60)) > 0
+    assert await there.spends(SpendRequest(BUDGET, 60)) > 0
     here.leases.settle(spent, 60)
     await here.leases.close()
     assert store.pools[BUDGET.key].used == 60
@@ -149,9 +149,11 @@ async def test_what_is_settled_after_its_bucket_was_forgotten_is_counted(
     store: TurnedStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=1)
-    (spent,) = await gateway.leases.take([Want(BUDGET, 60)])
+    (spent,) = await gateway.leases.take([SpendRequest(BUDGET, 60)])
     for number in range(5):
-        await gateway.spends(Want(replace(BUDGET, key=f"caret:budget:{{acme}}:{number}"), 1))
+        await gateway.spends(
+            SpendRequest(replace(BUDGET, key=f"caret:budget:{{acme}}:{number}"), 1)
+        )
 
     gateway.leases.settle(spent, 50)
     await gateway.leases.close()
@@ -166,7 +168,7 @@ def test_calls_without_an_answer_cost_nothing_and_let_no_lease_grow() -> None:
         large = replace(BUDGET, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
         store.loses_answers = True
         for _ in range(60):
-            (spent,) = await here.take([Want(large, 1)])
+            (spent,) = await here.take([SpendRequest(large, 1)])
             here.settle(spent, 1)
             await asyncio.sleep(PROBE_S)
         assert len(store.calls) > 20
@@ -176,7 +178,7 @@ def test_calls_without_an_answer_cost_nothing_and_let_no_lease_grow() -> None:
         await here.close()
 
         assert store.pools[large.key].used == 60
-        (spent,) = await there.take([Want(large, large.capacity - 60)])
+        (spent,) = await there.take([SpendRequest(large, large.capacity - 60)])
         assert spent.is_leased
 
     run_in_virtual_time(scenario())
@@ -186,12 +188,12 @@ def test_only_buckets_that_are_due_are_asked_about_when_the_store_is_away() -> N
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.take([Want(TENANTS, 1)])
+        await leases.take([SpendRequest(TENANTS, 1)])
         store.hangs = True
         store.calls.clear()
 
         for _ in range(5):
-            await leases.take([Want(TENANTS, 1), Want(RULE, 10)])
+            await leases.take([SpendRequest(TENANTS, 1), SpendRequest(RULE, 10)])
             await asyncio.sleep(PROBE_S)
 
         keys = {request.rule.key for call in store.calls for request in call}
@@ -204,7 +206,7 @@ def test_a_return_is_repeated_until_the_store_has_acknowledged_it() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        (spent,) = await leases.take([Want(BUDGET, 1)])
+        (spent,) = await leases.take([SpendRequest(BUDGET, 1)])
         leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.is_away = True
@@ -227,17 +229,17 @@ def test_what_is_being_returned_is_not_spent_although_the_answer_is_lost() -> No
         store = FakeLeaseStore(VirtualClock())
         here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
         no_debts = replace(BUDGET, max_debt=0)
-        (spent,) = await here.take([Want(no_debts, 1)])
+        (spent,) = await here.take([SpendRequest(no_debts, 1)])
         here.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.loses_answers = True
         await here.sweep()
         store.loses_answers = False
-        await there.take([Want(no_debts, 99)])
+        await there.take([SpendRequest(no_debts, 99)])
         store.is_away = True
 
-        with pytest.raises(OverLimit):
-            await here.take([Want(no_debts, 1)])
+        with pytest.raises(RateLimitExceeded):
+            await here.take([SpendRequest(no_debts, 1)])
 
     run_in_virtual_time(scenario())
 
@@ -249,7 +251,7 @@ def test_a_gateway_that_closes_repeats_its_return_for_a_while(
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.take([Want(RULE, 1)])
+        await leases.take([SpendRequest(RULE, 1)])
         store.is_away = True
         asyncio.get_running_loop().call_later(away_s, setattr, store, "is_away", False)
         begun_s = VirtualClock().monotonic_s()
@@ -265,9 +267,9 @@ def test_a_gateway_that_closes_repeats_its_return_for_a_while(
 async def test_the_store_and_what_it_holds_are_counted(
     store: TurnedStore, gateway: Gateway
 ) -> None:
-    await gateway.spends(Want(BUDGET, 1))
+    await gateway.spends(SpendRequest(BUDGET, 1))
     store.is_away = True
-    await gateway.spends(Want(RULE, 1))
+    await gateway.spends(SpendRequest(RULE, 1))
 
     await gateway.leases.sweep()
 
@@ -280,9 +282,9 @@ def test_a_gateway_closes_at_once_although_a_lower_limit_is_below_what_requests_
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.take([Want(BUDGET, 60)])
-        with pytest.raises(OverLimit):
-            await leases.take([Want(replace(BUDGET, capacity=50), 1)])
+        await leases.take([SpendRequest(BUDGET, 60)])
+        with pytest.raises(RateLimitExceeded):
+            await leases.take([SpendRequest(replace(BUDGET, capacity=50), 1)])
         begun_s = VirtualClock().monotonic_s()
 
         await leases.close()

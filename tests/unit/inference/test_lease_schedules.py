@@ -14,15 +14,21 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.gateway.rate_limits.leased_bucket import IDLE_S, LEASE_S, Grant, LeaseRequest, Rule
-from inference.gateway.rate_limits.leases import SWEEP_S, Leases, OverLimit, Want
+from inference.gateway.rate_limits.leased_bucket import (
+    IDLE_S,
+    LEASE_S,
+    BucketSpec,
+    LeaseGrant,
+    LeaseRequest,
+)
+from inference.gateway.rate_limits.leases import SWEEP_S, Leases, RateLimitExceeded, SpendRequest
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 
 MAX_UNITS: Final = 60  # of a request
 MAX_LEASE: Final = 100
 MAX_DEBT: Final = 80
-BUDGET: Final = Rule(
+BUDGET: Final = BucketSpec(
     kind="tokens",
     holder="acme",
     key="caret:budget:{acme}",
@@ -62,8 +68,8 @@ class Network:
         self._store = store
         self._chance = chance
 
-    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
-        loop, answer = asyncio.get_running_loop(), asyncio.Future[list[Grant]]()
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
+        loop, answer = asyncio.get_running_loop(), asyncio.Future[list[LeaseGrant]]()
 
         def arrive() -> None:
             grants = self._store.apply(gateway, requests)
@@ -107,7 +113,7 @@ class World:
     network: Network = field(init=False)
     gateways: list[Gateway] = field(init=False)
     past: list[Gateway] = field(default_factory=list)
-    rule: Rule = BUDGET
+    rule: BucketSpec = BUDGET
     most: int = BUDGET.capacity  # that the limit ever was
     consumed: int = 0
     requests: set[asyncio.Task[None]] = field(default_factory=set)
@@ -157,8 +163,8 @@ class World:
     async def _spend(self, gateway: Gateway, units: int, lasts_s: float) -> None:
         rule = self.rule
         try:
-            (spent,) = await gateway.leases.take([Want(rule, units)])
-        except OverLimit:
+            (spent,) = await gateway.leases.take([SpendRequest(rule, units)])
+        except RateLimitExceeded:
             if not gateway.leases.is_alone and rule is self.rule and not gateway.is_killed:
                 asked_for = sum(other.reserved for other in self.all)
                 assert self.consumed + asked_for + self.bound() > rule.capacity
@@ -234,8 +240,8 @@ async def _play(world: World, phases: Sequence[Phase]) -> None:
     await world.settle_down()
 
 
-async def _is_let_through(gateway: Gateway, want: Want) -> bool:
-    with suppress(OverLimit):
+async def _is_let_through(gateway: Gateway, want: SpendRequest) -> bool:
+    with suppress(RateLimitExceeded):
         await gateway.leases.take([want])
         return True
     return False
@@ -261,9 +267,9 @@ def test_no_schedule_breaks_the_bounds_and_nothing_is_lost(phases: list[Phase], 
         assert world.consumed - lost <= counted <= world.consumed
         left = world.rule.capacity - counted
         if left > 0:
-            assert await _is_let_through(world.gateways[0], Want(world.rule, left))
+            assert await _is_let_through(world.gateways[0], SpendRequest(world.rule, left))
         await asyncio.sleep(2.0)
-        assert not await _is_let_through(world.gateways[1], Want(world.rule, 1))
+        assert not await _is_let_through(world.gateways[1], SpendRequest(world.rule, 1))
 
     run_in_virtual_time(scenario())
 
@@ -279,7 +285,7 @@ def test_no_schedule_lets_more_through_than_a_rate_and_its_bursts(
         let_through: list[tuple[float, int]] = []
         for _ in range(150):
             gateway, units = world.chance.choice(world.gateways), world.chance.randint(1, MAX_UNITS)
-            if await _is_let_through(gateway, Want(RATE, units)):
+            if await _is_let_through(gateway, SpendRequest(RATE, units)):
                 let_through.append((VirtualClock().monotonic_s(), units))
             await asyncio.sleep(world.chance.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
         # A gateway that the store does not answer keeps the rate alone.
@@ -293,6 +299,6 @@ def test_no_schedule_lets_more_through_than_a_rate_and_its_bursts(
                 assert units <= num_counts * rate + len(world.gateways) * MAX_LEASE + 1
 
         await world.settle_down()
-        assert await _is_let_through(world.gateways[0], Want(RATE, RATE.capacity))
+        assert await _is_let_through(world.gateways[0], SpendRequest(RATE, RATE.capacity))
 
     run_in_virtual_time(scenario())

@@ -6,14 +6,14 @@ from detect_secrets.util.filetype import FileType
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantSnapshot
 from inference.context.tokenization.line_cache import LineCache
-from inference.context.tokenization.tokenizer import Tokens, load_tokens
-from inference.context.tokenization.ttl_cache import LIFETIME_S, Holder, Holders
+from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
+from inference.context.tokenization.ttl_cache import LIFETIME_S, CachePartitions, PartitionKey
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS
 from tests.fakes.tenants import GLOBEX, GUS, make_policy, make_principal
 
 TEXT = "def f(x):\n    return x\n\n\nclass A:\n    pass\n"
-ADAS, GUSS = Holder(b"a" * 32), Holder(b"g" * 32)
+ADAS, GUSS = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 PYTHON, INI = FileType.PYTHON, FileType.INI
 
 
@@ -21,7 +21,7 @@ class Counting:
     """The demonstration tokenizer, and how many lines it was asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tokens: Tokens = load_tokens(str(WEIGHTS))
+        self.tokens: Tokenizer = load_tokenizer(str(WEIGHTS))
         self.num_lines = 0
         encode_lines = self.tokens.encode_lines
 
@@ -47,13 +47,15 @@ def cache(counting: Counting, clock: FakeClock) -> LineCache:
     return LineCache(counting.tokens, clock)
 
 
-def _encode(cache: LineCache, text: str, holder: Holder, kind: FileType = PYTHON) -> list[int]:
+def _encode(
+    cache: LineCache, text: str, holder: PartitionKey, kind: FileType = PYTHON
+) -> list[int]:
     encoded = cache.encode(cache._tokens.lines(text), holder, kind)
     return [token for line in encoded for token in line]
 
 
 def test_the_tokens_are_those_of_the_tokenizer(cache: LineCache) -> None:
-    expected = load_tokens(str(WEIGHTS)).encode(TEXT)
+    expected = load_tokenizer(str(WEIGHTS)).encode(TEXT)
 
     first, second = _encode(cache, TEXT, ADAS), _encode(cache, TEXT, ADAS)
 
@@ -131,10 +133,10 @@ def test_the_same_line_may_be_a_secret_in_another_kind_of_file(cache: LineCache)
     assert _encode(cache, line, ADAS, PYTHON) != _encode(cache, line, ADAS, INI)
 
 
-HOLDERS = Holders()
+HOLDERS = CachePartitions()
 
 
-def _holder(**fields: object) -> Holder:
+def _holder(**fields: object) -> PartitionKey:
     return HOLDERS.of(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
 
 
@@ -150,7 +152,7 @@ def test_users_are_different_holders_in_strict_isolation_only() -> None:
 
 
 def test_another_process_has_other_holders() -> None:
-    assert HOLDERS.of(make_principal()) != Holders().of(make_principal())
+    assert HOLDERS.of(make_principal()) != CachePartitions().of(make_principal())
 
 
 def test_a_purged_cache_is_another_holder() -> None:

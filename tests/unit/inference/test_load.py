@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from inference.completion.request import Principal
-from inference.completion.request_trace import Account
-from inference.errors import Dropped, EngineFailed
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped, EngineError
 from inference.gateway.load_shedding.adaptive_limit import FIRST, FORGET_S
-from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.load_shedding.load_shedder import LoadShedder
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGET_MS, make_load
 from tests.fakes.requests import make_account, make_request
@@ -24,11 +24,11 @@ FLOOR = 2  # of one replica
 class Gateway:
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.load: Load = make_load(POOL, "demo-quality", clock=self.clock)
+        self.load: LoadShedder = make_load(POOL, "demo-quality", clock=self.clock)
         self.open = ExitStack()
 
     def one(
-        self, account: Account | None = None, pool: str = POOL, **fields: Any
+        self, account: RequestTrace | None = None, pool: str = POOL, **fields: Any
     ) -> AbstractContextManager[None]:
         account = account or make_account(self.clock)
         return self.load.one(pool, make_request(**fields), account)
@@ -37,10 +37,10 @@ class Gateway:
         try:
             with self.one(**fields):
                 return True
-        except Dropped as dropped:
-            return dropped.finish is not Finish.SHED
+        except CompletionDropped as dropped:
+            return dropped.finish is not FinishReason.SHED
 
-    def holds(self, count: int, *, pool: str = POOL) -> list[Account]:
+    def holds(self, count: int, *, pool: str = POOL) -> list[RequestTrace]:
         """So many that stay under way and wait."""
         accounts = [make_account(self.clock) for _ in range(count)]
         for account in accounts:
@@ -52,7 +52,7 @@ class Gateway:
             with ExitStack() as together:
                 accounts = [make_account(self.clock) for _ in range(num_together)]
                 for account in accounts:
-                    with suppress(Dropped):
+                    with suppress(CompletionDropped):
                         together.enter_context(self.one(account))
                 self.clock.pass_s(after_ms / 1000)
                 for account in accounts:
@@ -180,8 +180,8 @@ def test_an_engine_whose_queue_is_full_is_taken_as_late(gateway: Gateway) -> Non
     gateway.holds(20)
 
     for _ in range(20):
-        with suppress(EngineFailed, Dropped), gateway.one():
-            raise EngineFailed("engine_busy", "")
+        with suppress(EngineError, CompletionDropped), gateway.one():
+            raise EngineError("engine_busy", "")
 
     assert gateway.limit < before
 
@@ -192,8 +192,8 @@ def test_other_failures_say_nothing_of_the_load(gateway: Gateway) -> None:
     gateway.holds(20)
 
     for _ in range(20):
-        with pytest.raises(EngineFailed), gateway.one():
-            raise EngineFailed("engine_lost", "")
+        with pytest.raises(EngineError), gateway.one():
+            raise EngineError("engine_lost", "")
 
     assert gateway.limit == before
 
@@ -241,7 +241,7 @@ def test_an_engine_that_hangs_holds_no_more_than_the_limit(gateway: Gateway) -> 
     held = 0
     for _ in range(500):
         gateway.clock.pass_s(0.02)
-        with suppress(Dropped):
+        with suppress(CompletionDropped):
             gateway.open.enter_context(gateway.one())
             held += 1
 
@@ -264,7 +264,7 @@ def test_one_tenants_manual_requests_do_not_shut_its_neighbour_out(gateway: Gate
         account.principal = principal
         try:
             gateway.open.enter_context(gateway.one(account, trigger=Trigger.MANUAL))
-        except Dropped:
+        except CompletionDropped:
             return False
         return True
 

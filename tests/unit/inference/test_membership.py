@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from caret.contracts.policy import Tier
-from inference.pools.discovery.pool_members import NoAddress
-from inference.pools.discovery.replica_identity import Identity, Reason
+from inference.pools.discovery.pool_members import NameNotFound
+from inference.pools.discovery.replica_identity import MismatchReason, ReplicaIdentity
 from inference.pools.pool_config import Pool, Replica
 from tests.fakes.pool_members import TOKEN_IDS, Fleet, identity
 from tests.fakes.pools import make_pool
@@ -51,7 +51,7 @@ async def test_who_joins_takes_work_once_it_has_said_what_it_is() -> None:
     fleet.network.said[TWO] = told
     await fleet.membership.round(asks_everybody=False)
 
-    assert unheard == ([ONE], Reason.SILENT)
+    assert unheard == ([ONE], MismatchReason.SILENT)
     assert fleet.names() == [ONE, TWO]
     assert TWO not in fleet.reasons()
 
@@ -97,16 +97,16 @@ async def test_whoever_reckons_with_a_pools_size_is_told_of_a_change_once() -> N
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (identity(model="other"), Reason.MODEL),
-        (identity(root="/models/demo-2"), Reason.VERSION),
-        (identity(context=2048), Reason.CONTEXT),
-        (identity(token_ids=(5, 6)), Reason.TOKENIZER),
-        (identity(token_ids=TOKEN_IDS[::-1]), Reason.TOKENIZER),
-        (identity(block_tokens=16), Reason.BLOCK_SIZE),
+        (identity(model="other"), MismatchReason.MODEL),
+        (identity(root="/models/demo-2"), MismatchReason.VERSION),
+        (identity(context=2048), MismatchReason.CONTEXT),
+        (identity(token_ids=(5, 6)), MismatchReason.TOKENIZER),
+        (identity(token_ids=TOKEN_IDS[::-1]), MismatchReason.TOKENIZER),
+        (identity(block_tokens=16), MismatchReason.BLOCK_SIZE),
     ],
 )
 async def test_who_contradicts_the_others_is_refused_by_name(
-    said: Identity, reason: Reason
+    said: ReplicaIdentity, reason: MismatchReason
 ) -> None:
     fleet = _listed(ONE, TWO, THREE)
     fleet.network.said[TWO] = said
@@ -156,7 +156,7 @@ async def test_of_two_versions_the_older_stays_until_the_newer_has_more() -> Non
 
 async def test_who_does_not_know_the_questions_is_no_contradiction() -> None:
     fleet = _listed(ONE, TWO)
-    fleet.network.said[TWO] = Identity()
+    fleet.network.said[TWO] = ReplicaIdentity()
 
     await fleet.membership.round()
 
@@ -174,12 +174,12 @@ async def test_an_engine_that_starts_later_than_its_gateway_keeps_its_place() ->
 
 async def test_a_name_that_leads_nowhere_is_refused() -> None:
     fleet = _listed(ONE, TWO)
-    fleet.network.failing[TWO] = NoAddress()
+    fleet.network.failing[TWO] = NameNotFound()
 
     await fleet.membership.round()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == Reason.ADDRESS
+    assert fleet.reasons()[TWO] == MismatchReason.ADDRESS
 
 
 async def test_who_is_known_is_not_asked_each_time() -> None:
@@ -218,7 +218,7 @@ async def test_what_an_operator_adds_and_contradicts_is_refused() -> None:
     await fleet.membership.round()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == Reason.TOKENIZER
+    assert fleet.reasons()[TWO] == MismatchReason.TOKENIZER
 
 
 @pytest.mark.parametrize("places", [(), ("10.0.1.0/24",), ("*.engines.svc",)])
@@ -232,7 +232,7 @@ async def test_nothing_is_sent_where_the_catalogue_lets_none_be_added(
 
     assert fleet.names() == [ONE]
     assert TWO not in fleet.network.asked
-    assert fleet.reasons()[TWO] == Reason.PLACE
+    assert fleet.reasons()[TWO] == MismatchReason.PLACE
 
 
 async def test_kv_events_from_elsewhere_are_no_better() -> None:
@@ -242,7 +242,7 @@ async def test_kv_events_from_elsewhere_are_no_better() -> None:
     fleet.membership.add({"demo-fast": [added]})
     await fleet.membership.round()
 
-    assert fleet.reasons()[TWO] == Reason.PLACE
+    assert fleet.reasons()[TWO] == MismatchReason.PLACE
 
 
 async def test_what_is_taken_out_again_gets_nothing_more() -> None:
@@ -332,13 +332,13 @@ async def test_one_round_waits_for_the_other() -> None:
 
 async def test_what_is_added_says_that_it_serves_the_pools_model() -> None:
     fleet = _growing("10.0.0.0/24")
-    fleet.network.said[TWO] = Identity()
+    fleet.network.said[TWO] = ReplicaIdentity()
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.round()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == Reason.UNSAID
+    assert fleet.reasons()[TWO] == MismatchReason.UNSAID
 
 
 @pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"])
@@ -353,7 +353,7 @@ async def test_what_is_added_has_no_voice(address: str) -> None:
     await fleet.membership.round()
 
     assert fleet.names() == [ONE]
-    assert {fleet.reasons()[name] for name in others} == {Reason.VERSION}
+    assert {fleet.reasons()[name] for name in others} == {MismatchReason.VERSION}
 
 
 async def test_what_is_added_is_outvoted_by_whom_the_catalogue_names_once_it_speaks() -> None:
@@ -378,4 +378,4 @@ async def test_an_answer_that_cannot_be_read_is_no_answer_and_ends_nothing() -> 
     await fleet.membership.round()
 
     assert fleet.names() == [ONE]
-    assert fleet.reasons()[TWO] == Reason.SILENT
+    assert fleet.reasons()[TWO] == MismatchReason.SILENT

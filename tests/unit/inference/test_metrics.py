@@ -4,11 +4,11 @@ import pytest
 from prometheus_client.core import Metric
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord
+from caret.contracts.usage import FinishReason, OutcomeEvent, OutcomeRecord
 from caret.foundation.ids import RequestId, TenantId
-from inference.completion.request_trace import Account
-from inference.errors import EngineFailed
-from inference.recording.completion_metrics import CountedJournal, Metrics
+from inference.completion.request_trace import RequestTrace
+from inference.errors import EngineError
+from inference.recording.completion_metrics import CompletionMetrics, CountingJournal
 from tests.fakes.journal import FakeJournal
 from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_account, make_request
@@ -24,12 +24,12 @@ def value(families: Iterable[Metric], name: str, **labels: str) -> float | None:
     return None
 
 
-def told(metrics: Metrics, name: str, **labels: str) -> float | None:
+def told(metrics: CompletionMetrics, name: str, **labels: str) -> float | None:
     return value(metrics.families(), name, **labels)
 
 
 def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
 
     metrics.ended(make_ended(took_s={"generate": 0.05}))  # 56 ms with the others' 1 ms each
 
@@ -42,7 +42,7 @@ def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
 
 
 def test_a_time_on_a_bound_counts_for_it() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
     account = make_ended()
     account.sent_first_s = account.arrival.received_s + 0.5
 
@@ -53,7 +53,7 @@ def test_a_time_on_a_bound_counts_for_it() -> None:
 
 
 def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> None:
-    metrics, account = Metrics(), make_ended()
+    metrics, account = CompletionMetrics(), make_ended()
     account.cancelled_s, account.engine_closed_s = 10.0, 10.004
 
     metrics.ended(account)
@@ -65,7 +65,7 @@ def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> N
 
 
 def test_a_completion_without_text_has_no_first_token() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
 
     metrics.ended(make_ended(until="generate"))
 
@@ -75,11 +75,11 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
 
 def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
-    metrics = Metrics()
-    failed = make_ended(ending=Finish.ERROR, error_code="engine_lost")
+    metrics = CompletionMetrics()
+    failed = make_ended(ending=FinishReason.ERROR, error_code="engine_lost")
     failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
 
-    metrics.ended(make_ended(ending=Finish.CANCELLED))
+    metrics.ended(make_ended(ending=FinishReason.CANCELLED))
     metrics.ended(failed)
 
     name = "caret_completions_total"
@@ -88,9 +88,9 @@ def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
 
 
 def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
     account = make_account()
-    account.fail(EngineFailed("bad_mode", ""))
+    account.fail(EngineError("bad_mode", ""))
 
     metrics.ended(account)
 
@@ -98,7 +98,7 @@ def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
 
 
 def test_the_hit_rate_is_of_prompts_whose_engine_told() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
 
     metrics.ended(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
     metrics.ended(make_ended(prompt_tokens=50, cached_tokens=None))
@@ -111,7 +111,7 @@ def test_the_hit_rate_is_of_prompts_whose_engine_told() -> None:
 
 
 def test_a_warm_up_is_none_of_the_modes() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
     account = make_ended(prompt_tokens=100, cached_tokens=0)
     account.request = make_request(is_warm_up=True)
 
@@ -122,7 +122,7 @@ def test_a_warm_up_is_none_of_the_modes() -> None:
 
 
 def test_why_the_filter_cut_is_counted() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
 
     metrics.ended(make_ended(cut_reason="repetition"))
 
@@ -130,7 +130,7 @@ def test_why_the_filter_cut_is_counted() -> None:
 
 
 def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:
-    metrics, journal = Metrics(), FakeJournal()
+    metrics, journal = CompletionMetrics(), FakeJournal()
     record = OutcomeRecord(
         outcome_id=RequestId("1"),
         request_id=RequestId("2"),
@@ -142,14 +142,14 @@ def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:
         after_ms=5,
     )
 
-    CountedJournal(journal, metrics).append(record)
+    CountingJournal(journal, metrics).append(record)
 
     assert told(metrics, "caret_outcomes_total", event="accepted") == 1
     assert journal.outcomes == [record]
 
 
 def test_tenants_have_no_label_unless_the_operator_wants_it() -> None:
-    metrics = Metrics()
+    metrics = CompletionMetrics()
 
     metrics.ended(make_ended())
 
@@ -158,7 +158,7 @@ def test_tenants_have_no_label_unless_the_operator_wants_it() -> None:
 
 
 def test_the_busiest_tenants_get_labels_and_no_series_falls() -> None:
-    metrics = Metrics(num_tenants=1)
+    metrics = CompletionMetrics(num_tenants=1)
     for slug, count in (("acme", 3), ("globex", 5)):
         for _ in range(count):
             metrics.ended(_of_tenant(slug))
@@ -175,7 +175,7 @@ def test_the_busiest_tenants_get_labels_and_no_series_falls() -> None:
 
 
 def test_nothing_of_a_request_s_text_becomes_a_label() -> None:
-    metrics = Metrics(num_tenants=5)
+    metrics = CompletionMetrics(num_tenants=5)
     account = make_ended()
     account.request = make_request(
         prefix="hunter2", suffix="hunter2", path="hunter2", repository="hunter2", language="hunter2"
@@ -186,7 +186,7 @@ def test_nothing_of_a_request_s_text_becomes_a_label() -> None:
     assert "hunter2" not in repr([list(family.samples) for family in metrics.families()])
 
 
-def _of_tenant(slug: str) -> Account:
+def _of_tenant(slug: str) -> RequestTrace:
     account = make_ended()
     account.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
     return account

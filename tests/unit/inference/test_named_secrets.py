@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from inference.context.redaction.keyword_secrets import (
     NAME_HINTS,
+    find_keyword_secrets,
     is_indirect_reference,
-    linear,
-    named_spans,
+    linearize,
 )
 from tests.fakes.cpu_guard import cpu_guard
 
@@ -44,7 +44,7 @@ def test_the_names_hints_cover_the_librarys_names() -> None:
 @pytest.mark.parametrize("regex", RULES, ids=lambda regex: regex.pattern[-30:])
 @given(st.lists(PIECES, max_size=16).map("".join))
 def test_what_the_librarys_rule_finds_is_found(regex: re.Pattern[str], line: str) -> None:
-    ours, theirs = linear(regex).search(line), regex.search(line)
+    ours, theirs = linearize(regex).search(line), regex.search(line)
 
     group = RULES[regex]
     assert (ours and ours.span(group)) == (theirs and theirs.span(group))
@@ -52,7 +52,7 @@ def test_what_the_librarys_rule_finds_is_found(regex: re.Pattern[str], line: str
 
 def test_an_expression_that_the_library_has_changed_is_refused() -> None:
     with pytest.raises(ValueError, match="passwort"):
-        linear(re.compile("passwort = (.*)"))
+        linearize(re.compile("passwort = (.*)"))
 
 
 def test_each_of_the_librarys_expressions_is_known() -> None:
@@ -69,7 +69,7 @@ def test_a_line_made_to_be_slow_is_looked_at_in_time(text: str, kind: FileType) 
     line = "pwd" + text * (10_000 // len(text)) + " " * 10_000
 
     with cpu_guard():
-        list(named_spans(line, kind))
+        list(find_keyword_secrets(line, kind))
 
 
 @pytest.mark.parametrize("text", [" ", "=", "a", "a(", "= a(", ":=x", " = ", "\t!"])
@@ -78,7 +78,7 @@ def test_a_line_that_almost_calls_something_is_looked_at_in_time(text: str) -> N
 
     with cpu_guard():
         for _ in range(10):
-            list(named_spans(line, FileType.PYTHON))
+            list(find_keyword_secrets(line, FileType.PYTHON))
 
 
 @given(st.lists(PIECES, max_size=16).map("".join))
@@ -96,6 +96,6 @@ def test_a_line_that_is_too_long_for_the_library_is_no_reference(num_spaces: int
 def test_a_secret_among_many_backticks_is_found() -> None:
     line = "see `a` or maybe `b`, " * 40 + "password = 'hunter2x'" + ", then see `c`" * 40
 
-    found = {line[start:end] for start, end in named_spans(line, FileType.PYTHON)}
+    found = {line[start:end] for start, end in find_keyword_secrets(line, FileType.PYTHON)}
 
     assert "hunter2x" in found

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from inference.gateway.supersession.feed import MAX_QUEUED
 from tests.fakes.clock import FakeClock
 from tests.fakes.supersession import ClaimingGateway
@@ -27,7 +27,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_older(
     older, newer = await gateway.begins(), await gateway.begins()
 
     assert await gateway.is_over(older)
-    assert older.end == Finish.SUPERSEDED
+    assert older.end == FinishReason.SUPERSEDED
     assert not await gateway.is_over(newer)
 
 

@@ -6,23 +6,23 @@ from typing import cast
 
 import pytest
 from redis.asyncio import Redis
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer as HfTokenizer
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Mode
 from caret.contracts.usage import SPANS_S, OutcomeEvent
 from caret.foundation.ids import KeyId
-from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import Tokens, load_tokens
-from inference.errors import BadRequest, Busy, Unauthenticated
-from inference.filtering.truncation_context import surroundings_of
+from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
+from inference.errors import BadRequest, TooManyRequests, UnauthenticatedRequest
+from inference.filtering.truncation_context import build_truncation_context
 from inference.gateway.authenticate import authenticate
-from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.recording.journal import FileJournal
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS
@@ -44,12 +44,12 @@ MAX_AGE_S = 300
 
 
 def test_one_tenant_leaves_room_whatever_its_own_policy_says() -> None:
-    seats = Seats(max_total=8)
+    seats = ConcurrencyLimiter(max_total=8)
 
     with (
         seats.one(ACME, max_of_tenant=10_000),
         seats.one(ACME, max_of_tenant=10_000),
-        pytest.raises(Busy),
+        pytest.raises(TooManyRequests),
         seats.one(ACME, max_of_tenant=10_000),
     ):
         pass
@@ -57,7 +57,7 @@ def test_one_tenant_leaves_room_whatever_its_own_policy_says() -> None:
 
 async def test_a_snapshot_that_stays_unreadable_closes_its_tenant_and_nobody_else() -> None:
     clock, redis = FakeClock(), FakeRedis()
-    authority = Authority(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
+    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
     feed = SnapshotFeed(cast(Redis, redis), authority)
     key, neighbours = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.DEVELOPER)
     redis.publish_snapshot(make_snapshot(make_credential(key)))
@@ -71,13 +71,13 @@ async def test_a_snapshot_that_stays_unreadable_closes_its_tenant_and_nobody_els
 
     principal = authenticate(authority, neighbours.text, now_ms=0, address=None)
     assert principal.snapshot.tenant_id == GLOBEX
-    with pytest.raises(Unauthenticated, match="snapshots_stale"):
+    with pytest.raises(UnauthenticatedRequest, match="snapshots_stale"):
         authenticate(authority, key.text, now_ms=0, address=None)
 
 
 async def test_an_unreadable_snapshot_is_tried_again_without_another_change() -> None:
     redis = FakeRedis()
-    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
+    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
     feed = SnapshotFeed(cast(Redis, redis), authority)
     redis.plant(ACME, 1, b"damage")
     await feed.sync()
@@ -89,21 +89,21 @@ async def test_an_unreadable_snapshot_is_tried_again_without_another_change() ->
 
 
 def test_a_key_has_so_many_connections() -> None:
-    authority = Authority(
+    authority = SnapshotStore(
         root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S, max_watchers=1
     )
 
     with (
         authority.watching(KeyId("key-1"), lambda: None),
         authority.watching(KeyId("key-2"), lambda: None),
-        pytest.raises(Busy, match="too_many_connections"),
+        pytest.raises(TooManyRequests, match="too_many_connections"),
         authority.watching(KeyId("key-1"), lambda: None),
     ):
         pass
 
 
-def _admitted(request: CompletionRequest) -> Admitted:
-    return Admitted(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
+def _admitted(request: CompletionRequest) -> AdmittedRequest:
+    return AdmittedRequest(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
 
 
 @pytest.mark.parametrize("event", [OutcomeEvent.SHOWN, OutcomeEvent.ACCEPTED])
@@ -136,7 +136,7 @@ async def test_persistence_counts_once_for_each_of_its_moments() -> None:
 def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tokens = load_tokens(str(WEIGHTS))
+    tokens = load_tokenizer(str(WEIGHTS))
     writer = PromptWriter(tokens, model="demo", max_context_tokens=8_192, clock=FakeClock())
     counted: list[str] = []
     monkeypatch.setattr(tokens, "encode_raw", counted.append)
@@ -152,7 +152,7 @@ def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_
     description = json.loads((WEIGHTS / "tokenizer.json").read_text())
     for token in description["added_tokens"]:
         token["special"] = False
-    tokens = Tokens(Tokenizer.from_str(json.dumps(description)))
+    tokens = Tokenizer(HfTokenizer.from_str(json.dumps(description)))
 
     token_ids = tokens.encode("a <|fim_prefix|> b")
 
@@ -171,7 +171,7 @@ def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_
 def test_the_next_line_is_the_first_with_text(suffix: str, expected: str) -> None:
     request = make_request(suffix=suffix)
 
-    assert surroundings_of(request, is_single_line=False).next_line == expected
+    assert build_truncation_context(request, is_single_line=False).next_line == expected
 
 
 async def test_a_record_after_the_journals_end_waits_for_the_next_gateway(tmp_path: Path) -> None:

@@ -5,23 +5,23 @@ from pathlib import Path
 
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.health import HealthConsumer
-from inference.consumers.openapi import describe, written
+from inference.consumers.openapi import build_openapi, render_openapi
 
 FILE = Path(__file__).parents[3] / "platform" / "docs" / "openapi.json"
 
 
 def test_the_kept_description_is_current() -> None:
-    assert FILE.read_text() == written(), "run: python -m inference.consumers.openapi"
+    assert FILE.read_text() == render_openapi(), "run: python -m inference.consumers.openapi"
 
 
 def test_every_address_is_described() -> None:
     probes = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
 
-    assert set(describe()["paths"]) == {*DIALECTS, *LOOKUPS} - probes
+    assert set(build_openapi()["paths"]) == {*DIALECTS, *LOOKUPS} - probes
 
 
 def test_every_method_is_described() -> None:
-    described = {path: set(methods) for path, methods in describe()["paths"].items()}
+    described = {path: set(methods) for path, methods in build_openapi()["paths"].items()}
 
     for path in described:
         methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
@@ -29,7 +29,7 @@ def test_every_method_is_described() -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    description = describe()
+    description = build_openapi()
     text = json.dumps(description)
 
     for name in description["components"]["schemas"]:

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caret.foundation.parsing.grammars import Grammar
-from caret.foundation.parsing.parse import Allowance
+from caret.foundation.parsing.parse import ParseBudget
 from inference.context.sources.outline import MAX_PARSED_CHARS, QUERIES, outline
 from tests.fakes.clock import FakeClock
 
 
-def roomy() -> Allowance:
+def roomy() -> ParseBudget:
     """Whose clock stands."""
-    return Allowance(total_s=1.0, now_s=FakeClock().monotonic_s)
+    return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
 # Path: the file, and what of it is left.

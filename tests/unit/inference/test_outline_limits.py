@@ -2,16 +2,16 @@
 
 import pytest
 
-from caret.foundation.parsing.parse import Allowance
+from caret.foundation.parsing.parse import ParseBudget
 from inference.context.sources.outline import outline
 from tests.fakes.clock import FakeClock
 
 TWO = "def f(): pass\ndef g(): pass\n"
 
 
-def roomy() -> Allowance:
+def roomy() -> ParseBudget:
     """Whose clock stands."""
-    return Allowance(total_s=1.0, now_s=FakeClock().monotonic_s)
+    return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
 def test_a_file_that_cannot_be_parsed_has_no_outline() -> None:

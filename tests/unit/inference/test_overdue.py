@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from inference.completion.request_trace import Account
-from inference.pools.engine import Chunk, EngineRequest
+from inference.completion.request_trace import RequestTrace
+from inference.pools.engine import EngineChunk, EngineRequest
 from inference.pools.generate import generate
-from inference.pools.health.outlier_detection import MAX_LATE, REST_S
-from inference.pools.health.replica_states import MAX_FAILURES, Replicas
-from inference.pools.health.reroute import moving_overdue
+from inference.pools.health.outlier_detection import EJECTION_S, MAX_CONSECUTIVE_LATE
+from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates
+from inference.pools.health.reroute import reroute_overdue
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.polling import until
@@ -36,8 +36,8 @@ class _Site:
     def __init__(self) -> None:
         self.engine = FakeEngine(chunks_of("a", "b"), stuck={ONE.url})
         self.clock = FakeClock()
-        self.replicas = Replicas(self.clock)
-        self.accounts: list[Account] = []
+        self.replicas = ReplicaStates(self.clock)
+        self.accounts: list[RequestTrace] = []
 
     @asynccontextmanager
     async def asked(
@@ -71,19 +71,19 @@ def site() -> _Site:
 
 
 async def test_who_waits_at_a_late_replica_is_answered_by_another(site: _Site) -> None:
-    async with site.asked(MAX_LATE) as tasks:
+    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         site.replicas.move_overdue()
         answers = await asyncio.gather(*tasks)
 
-    assert answers == MAX_LATE * [["a", "b"]]
+    assert answers == MAX_CONSECUTIVE_LATE * [["a", "b"]]
     assert {account.replica for account in site.accounts} == {TWO.name}
-    assert (site.replicas.num_moved(ONE), site.replicas.num_moved(TWO)) == (MAX_LATE, 0)
+    assert (site.replicas.num_moved(ONE), site.replicas.num_moved(TWO)) == (MAX_CONSECUTIVE_LATE, 0)
     assert (site.engine.num_open, site.replicas.num_under_way(ONE)) == (0, 0)
 
 
 async def test_nobody_is_cancelled_by_it(site: _Site) -> None:
-    async with site.asked(MAX_LATE) as tasks:
+    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         site.replicas.move_overdue()
         await asyncio.gather(*tasks)
@@ -92,7 +92,7 @@ async def test_nobody_is_cancelled_by_it(site: _Site) -> None:
 
 
 async def test_it_is_no_failure_that_opens_a_circuit(site: _Site) -> None:
-    async with site.asked(max(MAX_LATE, MAX_FAILURES)) as tasks:
+    async with site.asked(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
         site.clock.pass_s(LATER_S)
         site.replicas.move_overdue()
         await asyncio.gather(*tasks)
@@ -102,14 +102,14 @@ async def test_it_is_no_failure_that_opens_a_circuit(site: _Site) -> None:
 
 
 async def test_one_that_waits_alone_may_have_a_long_prompt(site: _Site) -> None:
-    async with site.asked(MAX_LATE - 1):
+    async with site.asked(MAX_CONSECUTIVE_LATE - 1):
         site.clock.pass_s(LATER_S)
 
         assert not site.has_moved()
 
 
 async def test_who_came_a_moment_ago_waits_for_the_first_token_in_time(site: _Site) -> None:
-    async with site.asked(MAX_LATE) as early:
+    async with site.asked(MAX_CONSECUTIVE_LATE) as early:
         site.clock.pass_s(LATER_S)
         async with site.asked(1) as late:
             site.replicas.move_overdue()
@@ -124,11 +124,11 @@ async def test_who_came_a_moment_ago_waits_for_the_first_token_in_time(site: _Si
 
 
 async def test_the_one_that_tries_a_late_replica_is_moved_too(site: _Site) -> None:
-    async with site.asked(MAX_LATE) as tasks:
+    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         site.replicas.move_overdue()
         await asyncio.gather(*tasks)
-    site.clock.pass_s(REST_S)
+    site.clock.pass_s(EJECTION_S)
     async with site.asked(1) as (trial,):
         site.clock.pass_s(LATER_S)
         site.replicas.move_overdue()
@@ -148,7 +148,7 @@ def _lost(site: _Site) -> None:
 
 
 def _late(site: _Site) -> None:
-    for _ in range(MAX_LATE):
+    for _ in range(MAX_CONSECUTIVE_LATE):
         with site.replicas.attempt(TWO, late_after_s=LATE_S):
             site.clock.pass_s(LATER_S)
 
@@ -157,7 +157,7 @@ def _late(site: _Site) -> None:
 async def test_nobody_is_moved_to_one_that_is_no_better(
     site: _Site, becomes: Callable[[_Site], None]
 ) -> None:
-    async with site.asked(MAX_LATE):
+    async with site.asked(MAX_CONSECUTIVE_LATE):
         becomes(site)
         site.clock.pass_s(LATER_S)
 
@@ -165,9 +165,9 @@ async def test_nobody_is_moved_to_one_that_is_no_better(
 
 
 async def test_who_has_text_that_is_not_counted_yet_stays(site: _Site) -> None:
-    site.engine = FakeEngine([Chunk("a", generated_tokens=0, stop=None)], hangs=True)
-    async with site.asked(MAX_LATE):
-        await until(lambda: site.engine.num_said == MAX_LATE)
+    site.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
+    async with site.asked(MAX_CONSECUTIVE_LATE):
+        await until(lambda: site.engine.num_said == MAX_CONSECUTIVE_LATE)
         await asyncio.sleep(0.01)
         site.clock.pass_s(LATER_S)
 
@@ -175,37 +175,37 @@ async def test_who_has_text_that_is_not_counted_yet_stays(site: _Site) -> None:
 
 
 async def test_where_there_is_no_other_they_wait(site: _Site) -> None:
-    async with site.asked(MAX_LATE, NOWHERE_ELSE):
+    async with site.asked(MAX_CONSECUTIVE_LATE, NOWHERE_ELSE):
         site.clock.pass_s(LATER_S)
 
         assert not site.has_moved()
 
 
 async def test_who_was_cancelled_meanwhile_ends(site: _Site) -> None:
-    async with site.asked(MAX_LATE) as tasks:
+    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         tasks[0].cancel("superseded")
         site.replicas.move_overdue()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(ended[0], asyncio.CancelledError)
-    assert site.replicas.num_moved(ONE) == MAX_LATE - 1
+    assert site.replicas.num_moved(ONE) == MAX_CONSECUTIVE_LATE - 1
 
 
 async def test_who_is_cancelled_while_being_moved_ends(site: _Site) -> None:
-    async with site.asked(MAX_LATE) as tasks:
+    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         site.replicas.move_overdue()
         tasks[0].cancel("superseded")
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(ended[0], asyncio.CancelledError)
-    assert ended[1:] == (MAX_LATE - 1) * [["a", "b"]]
+    assert ended[1:] == (MAX_CONSECUTIVE_LATE - 1) * [["a", "b"]]
 
 
 async def test_a_task_looks_all_the_time(site: _Site) -> None:
-    looking = asyncio.create_task(moving_overdue(site.replicas, every_s=0.001))
-    async with site.asked(MAX_LATE) as tasks:
+    looking = asyncio.create_task(reroute_overdue(site.replicas, every_s=0.001))
+    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         await asyncio.gather(*tasks)
     looking.cancel()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.filtering.overlap import Overlap
+from inference.filtering.overlap import SuffixOverlap
 from tests.fakes.cpu_guard import cpu_guard
 
 TEXTS = st.text("ab )", max_size=30)
@@ -11,7 +11,7 @@ TEXTS = st.text("ab )", max_size=30)
 
 @given(TEXTS, st.lists(TEXTS, max_size=4))
 def test_it_is_the_longest_there_is(text: str, parts: list[str]) -> None:
-    overlap = Overlap(text)
+    overlap = SuffixOverlap(text)
 
     for part in parts:
         overlap.feed(part)
@@ -23,7 +23,7 @@ def test_it_is_the_longest_there_is(text: str, parts: list[str]) -> None:
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_what_begins_again_has_no_past(text: str, before: str, after: str) -> None:
-    overlap, fresh = Overlap(text), Overlap(text)
+    overlap, fresh = SuffixOverlap(text), SuffixOverlap(text)
 
     overlap.feed(before)
     overlap.restart()
@@ -34,7 +34,7 @@ def test_what_begins_again_has_no_past(text: str, before: str, after: str) -> No
 
 
 def test_long_texts_take_one_look_at_each_letter() -> None:
-    overlap = Overlap("a" * 500_000 + "b")
+    overlap = SuffixOverlap("a" * 500_000 + "b")
 
     with cpu_guard():
         overlap.feed(("a" * 99_999 + "c") * 5)

@@ -7,10 +7,10 @@ from detect_secrets.util.filetype import FileType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.prompt.tokenized_lines_cache import Passages
+from inference.context.prompt.tokenized_lines_cache import TokenizedLinesCache
 from inference.context.tokenization.text_window import MAX_GIVEN_UP, is_anchor
-from inference.context.tokenization.tokenized_lines import Passage, passage_of
-from inference.context.tokenization.ttl_cache import Holder
+from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
+from inference.context.tokenization.ttl_cache import PartitionKey
 from tests.fakes.prompts import CODE, writer_of
 
 TYPED = st.none() | st.lists(st.just(0), max_size=12)
@@ -18,14 +18,14 @@ LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), 
 LIMITS = st.integers(min_value=0, max_value=120)
 ANCHORS = [f"x{number}\n" for number in range(200) if is_anchor(f"x{number}")]
 OTHERS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
-ADAS, GUSS = Holder(b"a" * 32), Holder(b"g" * 32)
+ADAS, GUSS = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 PYTHON = FileType.PYTHON
 WRITER = writer_of()
 
 
-def _passage(lines: Sequence[str]) -> Passage:
+def _passage(lines: Sequence[str]) -> TokenizedLines:
     """Each character is a token."""
-    return passage_of(lines, [[*line.encode()] for line in lines])
+    return join_lines(lines, [[*line.encode()] for line in lines])
 
 
 @given(LINES, TYPED, LIMITS)
@@ -102,7 +102,7 @@ def test_what_is_typed_begins_at_the_last_anchor_of_settled_lines() -> None:
 
 def test_of_a_long_text_only_what_may_fit_is_encoded() -> None:
     writer = writer_of()
-    passages = Passages(writer, ADAS)
+    passages = TokenizedLinesCache(writer, ADAS)
 
     last = passages.last(CODE, PYTHON, max_tokens=500)
     first = passages.first(CODE, PYTHON, max_tokens=500)
@@ -115,7 +115,7 @@ def test_of_a_long_text_only_what_may_fit_is_encoded() -> None:
 
 
 def test_a_passage_is_made_once_for_its_holder() -> None:
-    passages, neighbours = (Passages(WRITER, holder) for holder in (ADAS, GUSS))
+    passages, neighbours = (TokenizedLinesCache(WRITER, holder) for holder in (ADAS, GUSS))
 
     first, again = (passages.last(CODE, PYTHON, max_tokens=500) for _ in range(2))
 
@@ -136,8 +136,8 @@ ENDLESS = "😀" * 400
 def test_of_an_endless_line_no_more_is_kept_than_a_window_may_take(
     text: str, typed: list[int] | None, max_tokens: int
 ) -> None:
-    passages, lines = Passages(WRITER, ADAS), WRITER.tokens.lines(text)
-    whole = passage_of(lines, WRITER.tokens.encode_each(lines))
+    passages, lines = TokenizedLinesCache(WRITER, ADAS), WRITER.tokens.lines(text)
+    whole = join_lines(lines, WRITER.tokens.encode_each(lines))
 
     last = passages.last(text, PYTHON, max_tokens=max_tokens)
     first = passages.first(text, PYTHON, max_tokens=max_tokens)

@@ -10,18 +10,18 @@ from structlog.testing import capture_logs
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
-from caret.contracts.usage import CompletionRecord, Finish
-from inference.context.prompt.prompt_options import Style
+from caret.contracts.usage import CompletionRecord, FinishReason
+from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.sources.snippet_source import NoSnippets
-from inference.context.tokenization.tokenizer import load_tokens
-from inference.errors import EngineFailed
-from inference.filtering.filter_reason import CutReason
-from inference.gateway.load_shedding.concurrency_limit import Seats
-from inference.gateway.protocol.late_outcomes import Belated
-from inference.gateway.protocol.recent_suggestions import Suggestions
-from inference.gateway.rate_limits.body_quota import Uploads
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.context.sources.snippet_source import NullSnippetSource
+from inference.context.tokenization.tokenizer import load_tokenizer
+from inference.errors import EngineError
+from inference.filtering.filter_reason import FilterReason
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
+from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
+from inference.gateway.protocol.recent_suggestions import RecentSuggestions
+from inference.gateway.rate_limits.body_quota import BodyQuota
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane, complete, serve
 from inference.prefix_cache.warmup import Warmer
 from inference.recording.record import Recorder
@@ -36,11 +36,11 @@ from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_
 
 WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 WRITER = PromptWriter(
-    load_tokens(str(WEIGHTS)),
+    load_tokenizer(str(WEIGHTS)),
     model="demo",
     max_context_tokens=8_192,
     clock=FakeClock(),
-    style=Style(heals_words=False),
+    style=PromptOptions(heals_words=False),
 )
 KEY = generate_key(KeyKind.DEVELOPER)
 SECRET = "hunter2"
@@ -52,10 +52,10 @@ class Gateway:
     policy: TenantPolicy = field(default_factory=make_policy)
     clock: FakeClock = field(default_factory=FakeClock)
     journal: FakeJournal = field(default_factory=FakeJournal)
-    seats: Seats = field(default_factory=lambda: Seats(max_total=2))
+    seats: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(max_total=2))
 
     def plane(self) -> DataPlane:
-        authority = Authority(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
+        authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
         authority.replace(make_snapshot(make_credential(KEY), policy=self.policy))
         authority.confirm()
         return DataPlane(
@@ -63,14 +63,14 @@ class Gateway:
             authority=authority,
             admission=make_admission(seats=self.seats),
             writers={make_pool(tier=tier).name: WRITER for tier in Tier},
-            snippets=NoSnippets(),
+            snippets=NullSnippetSource(),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
-            suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
-            belated=Belated(clock=self.clock, keep=self.journal.append),
+            suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
+            belated=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
-            uploads=Uploads(),
+            uploads=BodyQuota(),
         )
 
     async def serves(
@@ -81,7 +81,7 @@ class Gateway:
         )
 
     @property
-    def endings(self) -> list[tuple[Finish, str]]:
+    def endings(self) -> list[tuple[FinishReason, str]]:
         return [(each.finish, each.error_code) for each in self.journal.completions]
 
 
@@ -91,7 +91,7 @@ async def test_a_completion_goes_through_all_stages() -> None:
     await gateway.serves(client)
 
     assert ("".join(client.texts), client.ends) == ("bc", ["done"])
-    assert gateway.endings == [(Finish.STOP, "")]
+    assert gateway.endings == [(FinishReason.STOP, "")]
     assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
 
 
@@ -161,40 +161,40 @@ async def test_a_refusal_by_policy_is_recorded() -> None:
 
     await gateway.serves(FakeClient())
 
-    assert gateway.endings == [(Finish.ERROR, "feature_disabled")]
+    assert gateway.endings == [(FinishReason.ERROR, "feature_disabled")]
 
 
 async def test_a_full_gateway_is_recorded() -> None:
-    gateway, client = Gateway(seats=Seats(max_total=0)), FakeClient()
+    gateway, client = Gateway(seats=ConcurrencyLimiter(max_total=0)), FakeClient()
 
     await gateway.serves(client)
 
     assert client.ends == ["gateway_full"]
-    assert gateway.endings == [(Finish.ERROR, "gateway_full")]
+    assert gateway.endings == [(FinishReason.ERROR, "gateway_full")]
 
 
 async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> None:
-    engine = FakeEngine(chunks_of("b", stop=None), error=EngineFailed("engine_lost", "It ended."))
+    engine = FakeEngine(chunks_of("b", stop=None), error=EngineError("engine_lost", "It ended."))
     gateway, client = Gateway(engine=engine), FakeClient()
 
     await gateway.serves(client)
 
     assert ("".join(client.texts), client.ends) == ("b", ["done"])
-    assert gateway.endings == [(Finish.LENGTH, "")]
+    assert gateway.endings == [(FinishReason.LENGTH, "")]
     (record,) = gateway.journal.records
     assert isinstance(record, CompletionRecord)
-    assert record.cut_reason == CutReason.ENGINE_LOST
+    assert record.cut_reason == FilterReason.ENGINE_LOST
     assert gateway.seats.num_taken == 0
 
 
 async def test_an_engine_that_is_lost_at_once_is_told_and_recorded() -> None:
-    engine = FakeEngine(error=EngineFailed("engine_lost", "It ended."))
+    engine = FakeEngine(error=EngineError("engine_lost", "It ended."))
     gateway, client = Gateway(engine=engine), FakeClient()
 
     await gateway.serves(client)
 
     assert client.ends == ["engine_lost"]
-    assert gateway.endings == [(Finish.ERROR, "engine_lost")]
+    assert gateway.endings == [(FinishReason.ERROR, "engine_lost")]
     assert gateway.seats.num_taken == 0
 
 
@@ -206,7 +206,7 @@ async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_messag
         await gateway.serves(client, prefix=SECRET)
 
     assert client.ends == ["internal"]
-    assert gateway.endings == [(Finish.ERROR, "internal")]
+    assert gateway.endings == [(FinishReason.ERROR, "internal")]
     assert [(each["event"], each["error"]) for each in logs] == [
         ("completion.defect", "ValueError")
     ]
@@ -220,8 +220,8 @@ async def test_a_regular_completion_logs_nothing() -> None:
     assert logs == []
 
 
-@pytest.mark.parametrize("finish", [Finish.CANCELLED, Finish.SUPERSEDED])
-async def test_a_cancelled_completion_frees_its_seat_and_its_engine(finish: Finish) -> None:
+@pytest.mark.parametrize("finish", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
+async def test_a_cancelled_completion_frees_its_seat_and_its_engine(finish: FinishReason) -> None:
     gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     client = FakeClient()
     task = await _hanging(gateway, client)
@@ -250,7 +250,7 @@ async def test_a_client_that_leaves_frees_the_seat_and_the_engine(num_read: int)
 
     await gateway.serves(client)
 
-    assert gateway.endings == [(Finish.CANCELLED, "")]
+    assert gateway.endings == [(FinishReason.CANCELLED, "")]
     assert (engine.num_open, gateway.seats.num_taken) == (0, 0)
 
 
@@ -263,17 +263,17 @@ async def test_a_connection_that_closes_frees_the_seat_and_the_engine() -> None:
     await asyncio.gather(task, return_exceptions=True)
 
     assert client.ends == []
-    assert gateway.endings == [(Finish.CANCELLED, "")]
+    assert gateway.endings == [(FinishReason.CANCELLED, "")]
     assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
 
 
 async def test_an_engines_failure_is_recorded_though_the_client_has_left() -> None:
-    engine = FakeEngine(error_at_start=EngineFailed("engine_unavailable", ""))
+    engine = FakeEngine(error_at_start=EngineError("engine_unavailable", ""))
     gateway = Gateway(engine=engine)
 
     await gateway.serves(FakeClient(leaves_after=0))
 
-    assert gateway.endings == [(Finish.ERROR, "engine_unavailable")]
+    assert gateway.endings == [(FinishReason.ERROR, "engine_unavailable")]
 
 
 async def test_a_defect_goes_through_to_the_edge() -> None:

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from caret.contracts.policy import Mode
-from inference.errors import Unauthenticated
-from inference.gateway.protocol.frames import ErrorFrame, PolicyAnswer, encode_frame
+from inference.errors import UnauthenticatedRequest
+from inference.gateway.protocol.frames import ErrorFrame, PolicyFrame, encode_frame
 from inference.gateway.receive import MAX_NAME_CHARS
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import make_policy, make_principal
@@ -27,7 +27,7 @@ async def test_globs_of_the_repository_and_of_all_are_told_once_each() -> None:
         answered = await ask(editor, "shop")
 
     excluded = ["**/.env", "legal/**", "prices/*"]
-    assert answered == [PolicyAnswer("shop", excluded, ["inline", "fim"])]
+    assert answered == [PolicyFrame("shop", excluded, ["inline", "fim"])]
 
 
 async def test_globs_of_a_repository_are_told_however_its_name_is_written() -> None:
@@ -35,7 +35,7 @@ async def test_globs_of_a_repository_are_told_however_its_name_is_written() -> N
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
         (answer,) = await ask(editor, "Shop")
 
-    assert isinstance(answer, PolicyAnswer)
+    assert isinstance(answer, PolicyFrame)
     assert answer.repository == "Shop"
     assert "prices/*" in answer.excluded
 
@@ -45,7 +45,7 @@ async def test_of_another_repository_nothing_is_told() -> None:
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
         (answer,) = await ask(editor, "")
 
-    assert isinstance(answer, PolicyAnswer)
+    assert isinstance(answer, PolicyFrame)
     assert answer.excluded == ["**/.env", "legal/**"]
 
 
@@ -54,7 +54,7 @@ async def test_a_key_of_few_modes_is_told_these() -> None:
         editor.principal = make_principal(modes=frozenset({Mode.CHAT}))
         (answer,) = await ask(editor, "shop")
 
-    assert isinstance(answer, PolicyAnswer)
+    assert isinstance(answer, PolicyFrame)
     assert answer.modes == ["chat"]
 
 
@@ -64,14 +64,14 @@ async def test_what_holds_now_is_told_to_an_old_connection() -> None:
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
         before, after = await ask(editor, "shop")
 
-    assert isinstance(before, PolicyAnswer)
-    assert isinstance(after, PolicyAnswer)
+    assert isinstance(before, PolicyFrame)
+    assert isinstance(after, PolicyFrame)
     assert before.excluded != after.excluded
 
 
 async def test_who_is_nobody_any_more_is_told_nothing() -> None:
     def refuse() -> object:
-        raise Unauthenticated("revoked_key", "This key was revoked.")
+        raise UnauthenticatedRequest("revoked_key", "This key was revoked.")
 
     async with open_editor() as editor:
         editor.present = refuse
@@ -92,7 +92,7 @@ async def test_what_names_no_repository_is_refused(repository: object, code: str
 
 
 def test_on_the_wire_it_has_its_type() -> None:
-    told = json.loads(encode_frame(PolicyAnswer("shop", ["a/*"], ["inline"])))
+    told = json.loads(encode_frame(PolicyFrame("shop", ["a/*"], ["inline"])))
 
     assert told == {
         "type": "policy",

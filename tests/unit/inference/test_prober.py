@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from inference.pools.health import health_checker as stage
-from inference.pools.health.circuit_breaker import Circuit
-from inference.pools.health.health_checker import Prober
-from inference.pools.health.replica_states import MAX_FAILURES, Replicas, Wellness
+from inference.pools.health.circuit_breaker import CircuitState
+from inference.pools.health.health_checker import HealthChecker
+from inference.pools.health.replica_states import MAX_FAILURES, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.health import VllmHealth
 from tests.fakes.clock import FakeClock
@@ -25,38 +25,49 @@ class FakeProbe:
         self.ill, self.hanging = ill, hanging
         self.asked: list[str] = []
 
-    async def ask(self, replica: Replica) -> Wellness:
+    async def ask(self, replica: Replica) -> HealthStatus:
         self.asked.append(replica.name)
         if replica is self.hanging:
             await asyncio.Event().wait()
-        return Wellness.ILL if replica is self.ill else Wellness.WELL
+        return HealthStatus.ILL if replica is self.ill else HealthStatus.WELL
 
 
 async def test_who_says_it_is_ill_is_not_asked() -> None:
-    replicas = Replicas(FakeClock())
+    replicas = ReplicaStates(FakeClock())
 
-    await Prober(FakeProbe(ill=ONE), replicas, lambda: [ONE, TWO]).round()
+    await HealthChecker(FakeProbe(ill=ONE), replicas, lambda: [ONE, TWO]).round()
 
-    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (Circuit.OPEN, Circuit.CLOSED)
+    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (
+        CircuitState.OPEN,
+        CircuitState.CLOSED,
+    )
 
 
 async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the bound itself, not our code
-    replicas, probe = Replicas(FakeClock()), FakeProbe(hanging=ONE)
-    prober = Prober(probe, replicas, lambda: [ONE, TWO])
+    replicas, probe = ReplicaStates(FakeClock()), FakeProbe(hanging=ONE)
+    prober = HealthChecker(probe, replicas, lambda: [ONE, TWO])
 
     for _ in range(MAX_FAILURES):
         await prober.round()
 
-    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (Circuit.OPEN, Circuit.CLOSED)
+    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (
+        CircuitState.OPEN,
+        CircuitState.CLOSED,
+    )
     assert probe.asked.count("two:1") == MAX_FAILURES
 
 
 @pytest.mark.parametrize(
     ("status", "wellness"),
-    [(200, Wellness.WELL), (404, Wellness.WELL), (503, Wellness.ILL), (500, Wellness.ILL)],
+    [
+        (200, HealthStatus.WELL),
+        (404, HealthStatus.WELL),
+        (503, HealthStatus.ILL),
+        (500, HealthStatus.ILL),
+    ],
 )
-async def test_a_server_is_as_well_as_it_says(status: int, wellness: Wellness) -> None:
+async def test_a_server_is_as_well_as_it_says(status: int, wellness: HealthStatus) -> None:
     async with _server(status) as url, aiohttp.ClientSession() as session:
         assert await VllmHealth(session).ask(Replica(name="", url=url)) is wellness
 
@@ -65,7 +76,7 @@ async def test_where_nobody_listens_nobody_is_well() -> None:
     async with _server(200) as url, aiohttp.ClientSession() as session:
         pass
     async with aiohttp.ClientSession() as session:
-        assert await VllmHealth(session).ask(Replica(name="", url=url)) is Wellness.ILL
+        assert await VllmHealth(session).ask(Replica(name="", url=url)) is HealthStatus.ILL
 
 
 @asynccontextmanager

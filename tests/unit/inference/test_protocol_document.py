@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from inference.gateway.protocol.state_machine import TRANSITIONS, Event, State
+from inference.gateway.protocol.state_machine import TRANSITIONS, CompletionEvent, CompletionState
 
 DOCUMENT = Path(__file__).parents[3] / "platform" / "docs" / "protocol.md"
-HEADER = ["state", *Event]
-CLIENT_EVENTS = (Event.COMPLETE, Event.CANCEL, Event.OUTCOME)
+HEADER = ["state", *CompletionEvent]
+CLIENT_EVENTS = (CompletionEvent.COMPLETE, CompletionEvent.CANCEL, CompletionEvent.OUTCOME)
 
 
 def _cells(line: str) -> list[str]:
@@ -21,7 +21,7 @@ def _documented() -> list[list[str]]:
     return [_cells(row) for row in rows[:end]]
 
 
-def _cell(state: State, event: Event) -> str:
+def _cell(state: CompletionState, event: CompletionEvent) -> str:
     following = TRANSITIONS[state].get(event)
     if following is not None:
         return following.value
@@ -29,6 +29,9 @@ def _cell(state: State, event: Event) -> str:
 
 
 def test_the_documented_table_is_the_table() -> None:
-    table = [[state.value, *(_cell(state, event) for event in Event)] for state in State]
+    table = [
+        [state.value, *(_cell(state, event) for event in CompletionEvent)]
+        for state in CompletionState
+    ]
 
     assert _documented() == table

@@ -12,12 +12,17 @@ from inference.filtering.build_public_code_index import main, write_index
 from inference.filtering.fingerprints import (
     WINDOW_CHARS,
     WINNOW,
-    Rolling,
+    RollingHash,
     normalise,
     window_hashes,
     winnow,
 )
-from inference.filtering.public_code_index import HEADER, MIN_OWN_CHARS, IndexFile, Matcher
+from inference.filtering.public_code_index import (
+    HEADER,
+    MIN_OWN_CHARS,
+    PublicCodeIndexFile,
+    PublicCodeMatcher,
+)
 
 _RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]
@@ -33,53 +38,55 @@ PUBLIC = _code(400)
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> IndexFile:
+def index(tmp_path: Path) -> PublicCodeIndexFile:
     folder = tmp_path / "repositories" / "one"
     folder.mkdir(parents=True)
     (folder / "a.py").write_text(PUBLIC)
     (folder / "b.js").write_text(_code(200))
     write_index(tmp_path / "repositories", tmp_path / "index")
-    return IndexFile(tmp_path / "index")
+    return PublicCodeIndexFile(tmp_path / "index")
 
 
 def _excerpt(num_normalised_chars: int) -> str:
     return normalise(PUBLIC)[500 : 500 + num_normalised_chars]
 
 
-def _is_public(index: IndexFile, text: str, *, prefix: str = "") -> bool:
-    return Matcher(index, prefix=prefix).is_public(text)
+def _is_public(index: PublicCodeIndexFile, text: str, *, prefix: str = "") -> bool:
+    return PublicCodeMatcher(index, prefix=prefix).is_public(text)
 
 
-def test_a_copy_is_found(index: IndexFile) -> None:
+def test_a_copy_is_found(index: PublicCodeIndexFile) -> None:
     assert _is_public(index, PUBLIC[700:1_000])
 
 
 @pytest.mark.parametrize("offset", range(0, 200, 7))
-def test_a_long_copy_is_found_wherever_it_begins(index: IndexFile, offset: int) -> None:
+def test_a_long_copy_is_found_wherever_it_begins(index: PublicCodeIndexFile, offset: int) -> None:
     copied = normalise(PUBLIC)[offset : offset + CERTAIN_CHARS]
 
     assert _is_public(index, copied)
 
 
 @pytest.mark.parametrize("offset", range(0, 200, 7))
-def test_what_is_shorter_than_a_window_is_never_found(index: IndexFile, offset: int) -> None:
+def test_what_is_shorter_than_a_window_is_never_found(
+    index: PublicCodeIndexFile, offset: int
+) -> None:
     copied = normalise(PUBLIC)[offset : offset + WINDOW_CHARS - 1]
 
     assert not _is_public(index, f"x{copied}y")
 
 
-def test_white_space_does_not_hide_a_copy(index: IndexFile) -> None:
+def test_white_space_does_not_hide_a_copy(index: PublicCodeIndexFile) -> None:
     spread = "\n    ".join(_excerpt(CERTAIN_CHARS))
 
     assert _is_public(index, spread)
 
 
-def test_other_code_is_not_public(index: IndexFile) -> None:
+def test_other_code_is_not_public(index: PublicCodeIndexFile) -> None:
     assert not _is_public(index, _code(400))
 
 
-def test_a_copy_is_found_as_it_grows(index: IndexFile) -> None:
-    matcher = Matcher(index, prefix="")
+def test_a_copy_is_found_as_it_grows(index: PublicCodeIndexFile) -> None:
+    matcher = PublicCodeMatcher(index, prefix="")
 
     found = [matcher.is_public(character) for character in PUBLIC[:800]]
 
@@ -87,14 +94,14 @@ def test_a_copy_is_found_as_it_grows(index: IndexFile) -> None:
     assert found.index(True) < 2 * CERTAIN_CHARS
 
 
-def test_a_completion_that_goes_on_with_public_code_is_found(index: IndexFile) -> None:
+def test_a_completion_that_goes_on_with_public_code_is_found(index: PublicCodeIndexFile) -> None:
     text = _excerpt(CERTAIN_CHARS + MIN_OWN_CHARS)
     prefix, completion = text[:-MIN_OWN_CHARS], text[-MIN_OWN_CHARS:]
 
     assert _is_public(index, completion + normalise(PUBLIC)[500 + len(text) :][:20], prefix=prefix)
 
 
-def test_a_few_words_after_public_code_are_not(index: IndexFile) -> None:
+def test_a_few_words_after_public_code_are_not(index: PublicCodeIndexFile) -> None:
     text = _excerpt(CERTAIN_CHARS + 40)
 
     assert not _is_public(index, text[-40:], prefix=text[:-40])
@@ -118,12 +125,12 @@ def test_of_so_many_hashes_in_a_row_one_is_kept(hashes: list[int]) -> None:
 
 
 def test_a_window_that_is_not_full_has_no_hash() -> None:
-    rolling = Rolling()
+    rolling = RollingHash()
 
     assert [rolling.add("a") for _ in range(WINDOW_CHARS - 1)] == [None] * (WINDOW_CHARS - 1)
 
 
-def test_the_index_of_many_runs_is_that_of_one(tmp_path: Path, index: IndexFile) -> None:
+def test_the_index_of_many_runs_is_that_of_one(tmp_path: Path, index: PublicCodeIndexFile) -> None:
     write_index(tmp_path / "repositories", tmp_path / "other", run_hashes=7)
 
     assert (tmp_path / "other").read_bytes() == (tmp_path / "index").read_bytes()
@@ -138,7 +145,7 @@ def test_what_is_no_source_is_left_out(tmp_path: Path) -> None:
     (folder / "linked.py").symlink_to(folder / ".git" / "a.py")
 
     assert write_index(folder, tmp_path / "index") == (0, 0)
-    assert len(IndexFile(tmp_path / "index")) == 0
+    assert len(PublicCodeIndexFile(tmp_path / "index")) == 0
 
 
 @pytest.mark.parametrize(
@@ -148,18 +155,18 @@ def test_a_file_that_is_no_index_is_refused(tmp_path: Path, data: bytes) -> None
     (tmp_path / "index").write_bytes(data)
 
     with pytest.raises(BadSetting, match="CARET_PUBLIC_CODE"):
-        IndexFile(tmp_path / "index")
+        PublicCodeIndexFile(tmp_path / "index")
 
 
-def test_an_index_that_was_cut_off_is_refused(tmp_path: Path, index: IndexFile) -> None:
+def test_an_index_that_was_cut_off_is_refused(tmp_path: Path, index: PublicCodeIndexFile) -> None:
     (tmp_path / "cut").write_bytes((tmp_path / "index").read_bytes()[:-8])
 
     with pytest.raises(BadSetting, match="no index of this version"):
-        IndexFile(tmp_path / "cut")
+        PublicCodeIndexFile(tmp_path / "cut")
 
 
 def test_the_command_says_what_it_wrote(
-    tmp_path: Path, index: IndexFile, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, index: PublicCodeIndexFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main([str(tmp_path / "repositories"), "--to", str(tmp_path / "again")])
 

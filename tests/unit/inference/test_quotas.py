@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
-from caret.contracts.usage import Finish
+from caret.contracts.policy import Mode, PolicyLimits, RateLimit, Tier, Trigger
+from caret.contracts.usage import FinishReason
 from inference.completion.request import CompletionRequest, Principal
-from inference.completion.request_trace import Account
-from inference.errors import Busy, Dropped
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped, TooManyRequests
 from inference.gateway.rate_limits.quotas import MAX_PREFETCHES, PREFETCH_S, REPEAT_S, Quotas
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
@@ -21,7 +21,7 @@ FIVE = RateLimit(per_minute=60, burst=5)
 
 
 def _limited(**limits: Any) -> Principal:
-    return make_principal(policy=make_policy(limits=Limits(**limits)))
+    return make_principal(policy=make_policy(limits=PolicyLimits(**limits)))
 
 
 class Client:
@@ -40,7 +40,7 @@ class Client:
         self,
         request: CompletionRequest | None = None,
         *,
-        account: Account | None = None,
+        account: RequestTrace | None = None,
         ends: BaseException | None = None,
     ) -> str:
         """The code of the refusal; "": it was let through."""
@@ -49,7 +49,7 @@ class Client:
             async with self.quotas.charged(self.principal, request, account or make_account()):
                 if ends is not None:
                     raise ends
-        except Busy as busy:
+        except TooManyRequests as busy:
             return busy.code
         except BaseException as error:
             if error is not ends:
@@ -75,7 +75,7 @@ async def test_who_is_over_the_limit_is_told_when_to_come_back() -> None:
     client = Client(make_quotas(clock), _limited(user=FIVE))
     await client.is_let_through()
 
-    with pytest.raises(Busy) as refused:
+    with pytest.raises(TooManyRequests) as refused:
         async with client.quotas.charged(client.principal, client.next_request(), make_account()):
             pass
 
@@ -86,7 +86,7 @@ async def test_who_is_over_the_limit_is_told_when_to_come_back() -> None:
 
 
 async def test_one_users_limit_leaves_the_other_users_alone() -> None:
-    quotas, policy = make_quotas(), make_policy(limits=Limits(user=FIVE))
+    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(user=FIVE))
     ada, alice = (
         Client(quotas, make_principal(user_id=user, key_id=f"of {user}", policy=policy))
         for user in (ADA, ALICE)
@@ -97,7 +97,7 @@ async def test_one_users_limit_leaves_the_other_users_alone() -> None:
 
 
 async def test_one_tenants_limit_leaves_its_neighbour_alone() -> None:
-    quotas, policy = make_quotas(), make_policy(limits=Limits(tenant=FIVE))
+    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(tenant=FIVE))
     acme = Client(quotas, make_principal(policy=policy))
     globex = Client(quotas, make_principal(tenant_id=GLOBEX, user_id=GUS, policy=policy))
     await acme.is_let_through()
@@ -106,7 +106,7 @@ async def test_one_tenants_limit_leaves_its_neighbour_alone() -> None:
 
 
 async def test_two_keys_of_one_user_share_the_users_limit() -> None:
-    quotas, policy = make_quotas(), make_policy(limits=Limits(user=FIVE))
+    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(user=FIVE))
     first, second = (Client(quotas, make_principal(key_id=key, policy=policy)) for key in "ab")
     await first.is_let_through()
 
@@ -114,7 +114,7 @@ async def test_two_keys_of_one_user_share_the_users_limit() -> None:
 
 
 async def test_a_service_key_has_no_users_limit() -> None:
-    policy = make_policy(limits=Limits(user=FIVE))
+    policy = make_policy(limits=PolicyLimits(user=FIVE))
     client = Client(make_quotas(), make_principal(user_id=None, policy=policy))
 
     assert await client.is_let_through() == 100
@@ -159,7 +159,7 @@ async def test_prefetches_that_were_paid_for_in_full_earn_no_others() -> None:
 async def test_an_action_that_was_given_up_earns_no_prefetch() -> None:
     client = Client(make_quotas(), _limited(user=FIVE))
     for _ in range(10):
-        await client.asks(ends=Dropped(Finish.SUPERSEDED))
+        await client.asks(ends=CompletionDropped(FinishReason.SUPERSEDED))
 
     assert await client.is_let_through(**PREFETCH) == 4
 
@@ -211,7 +211,11 @@ async def test_a_chat_that_repeats_itself_is_an_action_each_time() -> None:
 
 @pytest.mark.parametrize(
     "ends",
-    [asyncio.CancelledError(Finish.SUPERSEDED.value), Dropped(Finish.SHED), Busy("full", "")],
+    [
+        asyncio.CancelledError(FinishReason.SUPERSEDED.value),
+        CompletionDropped(FinishReason.SHED),
+        TooManyRequests("full", ""),
+    ],
 )
 async def test_what_showed_nothing_costs_a_tenth(ends: BaseException) -> None:
     client = Client(make_quotas(), _limited(user=FIVE))
@@ -225,7 +229,7 @@ async def test_what_showed_nothing_costs_a_tenth(ends: BaseException) -> None:
 async def test_what_showed_something_is_an_action_however_it_ended() -> None:
     client, account = Client(make_quotas(), _limited(user=FIVE)), make_account()
     account.sent("text", at_s=0.0)
-    superseded = asyncio.CancelledError(Finish.SUPERSEDED.value)
+    superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
     answers = [await client.asks(account=account, ends=superseded) for _ in range(6)]
 
@@ -252,7 +256,7 @@ async def test_a_huge_limit_is_counted_with() -> None:
     assert await Client(make_quotas(), _limited(user=huge)).is_let_through(500) == 500
 
 
-def _used(prompt: int, generated: int) -> Account:
+def _used(prompt: int, generated: int) -> RequestTrace:
     account = make_account()
     account.asks()
     account.prompt_tokens, account.generated_tokens = prompt, generated
@@ -265,7 +269,7 @@ async def test_a_spent_budget_is_told_with_the_end_of_the_day() -> None:
     client = Client(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
     await client.asks(account=_used(900, 80))
 
-    with pytest.raises(Busy) as refused:
+    with pytest.raises(TooManyRequests) as refused:
         async with client.quotas.charged(client.principal, client.next_request(), make_account()):
             pass
 
@@ -298,14 +302,17 @@ async def test_what_never_reached_an_engine_used_no_tokens() -> None:
     shed = make_account()
     shed.prompt_tokens = 500
 
-    answers = [await client.asks(account=shed, ends=Dropped(Finish.SHED)) for _ in range(100)]
+    answers = [
+        await client.asks(account=shed, ends=CompletionDropped(FinishReason.SHED))
+        for _ in range(100)
+    ]
 
     assert set(answers) == {""}
 
 
 async def test_tokens_of_what_was_superseded_count() -> None:
     client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
-    superseded = asyncio.CancelledError(Finish.SUPERSEDED.value)
+    superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
     answers = [await client.asks(account=_used(500, 0), ends=superseded) for _ in range(3)]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.prompt.fim_parser import RawFile, RawPrompt, parse_prompt
+from inference.context.prompt.fim_parser import ParsedFile, ParsedFimPrompt, parse_fim_prompt
 from inference.context.prompt.model_families import ALL_MARKERS, FAMILIES
 from inference.gateway.receive import MAX_FILES
 
@@ -38,7 +38,7 @@ code = st.text(max_size=40).filter(is_ordinary)
 def test_what_a_template_put_together_comes_apart(name: str, prefix: str, suffix: str) -> None:
     prompt = TEMPLATES[name].format(prefix=prefix, suffix=suffix)
 
-    assert parse_prompt(prompt) == RawPrompt(prefix, suffix)
+    assert parse_fim_prompt(prompt) == ParsedFimPrompt(prefix, suffix)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -49,7 +49,7 @@ def test_a_marker_that_comes_twice_makes_it_ambiguous(name: str, prefix: str, su
     for marker in SPELLINGS - begins:
         if marker in TEMPLATES[name]:
             prompt = TEMPLATES[name].format(prefix=prefix + marker, suffix=suffix)
-            assert parse_prompt(prompt) is None
+            assert parse_fim_prompt(prompt) is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_marker_that_comes_twice_makes_it_ambiguous(name: str, prefix: str, su
     ],
 )
 def test_what_is_not_of_one_form_throughout_is_left_as_it_is(prompt: str) -> None:
-    assert parse_prompt(prompt) is None
+    assert parse_fim_prompt(prompt) is None
 
 
 def test_the_repository_form_names_repository_files_and_the_current_path() -> None:
@@ -78,12 +78,12 @@ def test_the_repository_form_names_repository_files_and_the_current_path() -> No
         "<|file_sep|>src/c.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
     )
 
-    assert parse_prompt(prompt) == RawPrompt(
+    assert parse_fim_prompt(prompt) == ParsedFimPrompt(
         "p",
         "s",
         path="src/c.py",
         repository="shop",
-        files=(RawFile("src/a.py", "import os\n"), RawFile("b.py", "x = 1\n")),
+        files=(ParsedFile("src/a.py", "import os\n"), ParsedFile("b.py", "x = 1\n")),
     )
 
 
@@ -93,25 +93,25 @@ def test_files_without_paths_are_files_all_the_same() -> None:
         "<fim_prefix>p<fim_suffix>s<fim_middle>"
     )
 
-    parsed = parse_prompt(prompt)
+    parsed = parse_fim_prompt(prompt)
 
     assert parsed is not None
-    assert parsed.files == (RawFile("", "def f(x):\n    pass\n"), RawFile("", "a = 1"))
+    assert parsed.files == (ParsedFile("", "def f(x):\n    pass\n"), ParsedFile("", "a = 1"))
     assert parsed.path == ""
 
 
 def test_codestrals_files_stand_before_the_prefix() -> None:
     prompt = "[SUFFIX]s[PREFIX]+++++ a.py\nx = 1\n\n+++++ lib/b.py\ny\n\n+++++ c.py\np = "
 
-    assert parse_prompt(prompt) == RawPrompt(
-        "p = ", "s", path="c.py", files=(RawFile("a.py", "x = 1"), RawFile("lib/b.py", "y"))
+    assert parse_fim_prompt(prompt) == ParsedFimPrompt(
+        "p = ", "s", path="c.py", files=(ParsedFile("a.py", "x = 1"), ParsedFile("lib/b.py", "y"))
     )
 
 
 @given(st.text(), st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=6))
 def test_no_text_makes_it_fail(text: str, markers: list[str]) -> None:
-    parse_prompt(text.join(["", *markers, ""]))
-    parse_prompt("".join(markers) + text)
+    parse_fim_prompt(text.join(["", *markers, ""]))
+    parse_fim_prompt("".join(markers) + text)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_no_text_makes_it_fail(text: str, markers: list[str]) -> None:
 def test_of_many_files_those_nearest_to_the_cursor_are_taken(
     file: str, rest: str, count: int
 ) -> None:
-    parsed = parse_prompt("".join(file.format(number=each) for each in range(count)) + rest)
+    parsed = parse_fim_prompt("".join(file.format(number=each) for each in range(count)) + rest)
 
     assert parsed is not None
     assert parsed.path == "now.py"
@@ -139,7 +139,7 @@ def test_of_many_files_those_nearest_to_the_cursor_are_taken(
 def test_of_many_files_of_codestrals_form_the_nearest_are_taken(count: int) -> None:
     files = "\n\n".join(f"+++++ {each}.py\nx" for each in range(count))
 
-    parsed = parse_prompt(f"[SUFFIX]s[PREFIX]{files}\n\n+++++ now.py\np")
+    parsed = parse_fim_prompt(f"[SUFFIX]s[PREFIX]{files}\n\n+++++ now.py\np")
 
     assert parsed is not None
     assert (parsed.prefix, parsed.path) == ("p", "now.py")
@@ -147,7 +147,7 @@ def test_of_many_files_of_codestrals_form_the_nearest_are_taken(count: int) -> N
 
 
 def test_what_only_begins_like_a_file_of_codestrals_form_is_code() -> None:
-    assert parse_prompt("[SUFFIX]s[PREFIX]+++++ a") == RawPrompt("+++++ a", "s")
+    assert parse_fim_prompt("[SUFFIX]s[PREFIX]+++++ a") == ParsedFimPrompt("+++++ a", "s")
 
 
 def _nearest(count: int) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode, Tier
-from inference.completion.incoming_request import DraftFile, Message
+from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.errors import BadRequest
 from inference.gateway.receive import (
     DEFAULT_MAX_TOKENS,
@@ -21,8 +21,8 @@ from inference.gateway.receive import (
 )
 from tests.fakes.requests import make_arrival
 
-FILE = DraftFile("b.py", "b = 1\n", 0.0)
-HELLO = Message("user", "hello")
+FILE = ContextFile("b.py", "b = 1\n", 0.0)
+HELLO = ChatMessage("user", "hello")
 
 
 def _refusal(**fields: Any) -> BadRequest:
@@ -68,15 +68,15 @@ def test_an_unknown_mode_is_refused_without_repeating_it() -> None:
 
 
 @pytest.mark.parametrize(("mode", "messages"), [("chat", ()), ("inline", (HELLO,))])
-def test_a_chat_alone_has_messages(mode: str, messages: tuple[Message, ...]) -> None:
+def test_a_chat_alone_has_messages(mode: str, messages: tuple[ChatMessage, ...]) -> None:
     assert _refusal(mode=mode, messages=messages).code == "bad_field"
 
 
 @pytest.mark.parametrize(
     "messages",
-    [(HELLO,) * (MAX_MESSAGES + 1), (Message("user", "a" * MAX_TEXT_CHARS), HELLO)],
+    [(HELLO,) * (MAX_MESSAGES + 1), (ChatMessage("user", "a" * MAX_TEXT_CHARS), HELLO)],
 )
-def test_a_chat_beyond_the_limits_is_refused(messages: tuple[Message, ...]) -> None:
+def test_a_chat_beyond_the_limits_is_refused(messages: tuple[ChatMessage, ...]) -> None:
     assert _refusal(mode="chat", messages=messages).code == "too_large"
 
 
@@ -112,7 +112,7 @@ def test_more_tokens_than_the_limit_count_as_the_limit(asked: int, given: int) -
 
 
 def test_the_most_recently_edited_file_comes_first() -> None:
-    old, new = DraftFile("old.py", "", 1.0), DraftFile("new.py", "", 2.0)
+    old, new = ContextFile("old.py", "", 1.0), ContextFile("new.py", "", 2.0)
 
     request = receive(make_arrival(files=(old, new)))
 
@@ -123,10 +123,10 @@ AT_THE_LIMIT: dict[str, dict[str, Any]] = {
     "prefix": {"prefix": "x" * MAX_TEXT_CHARS},
     "suffix": {"suffix": "x" * MAX_TEXT_CHARS},
     "number of files": {"files": (FILE,) * MAX_FILES},
-    "characters of files": {"files": (DraftFile("b.py", "x" * MAX_FILES_CHARS, 0),)},
+    "characters of files": {"files": (ContextFile("b.py", "x" * MAX_FILES_CHARS, 0),)},
     "path": {"path": "x" * MAX_NAME_CHARS},
     "repository": {"repository": "x" * MAX_NAME_CHARS},
-    "path of a file": {"files": (DraftFile("x" * MAX_NAME_CHARS, "", 0),)},
+    "path of a file": {"files": (ContextFile("x" * MAX_NAME_CHARS, "", 0),)},
     "number of stops": {"stop": ("x",) * MAX_STOPS},
     "characters of a stop": {"stop": ("x" * MAX_STOP_CHARS,)},
 }
@@ -134,10 +134,10 @@ BEYOND_THE_LIMIT: dict[str, dict[str, Any]] = {
     "prefix": {"prefix": "x" * (MAX_TEXT_CHARS + 1)},
     "suffix": {"suffix": "x" * (MAX_TEXT_CHARS + 1)},
     "number of files": {"files": (FILE,) * (MAX_FILES + 1)},
-    "characters of files": {"files": (DraftFile("b.py", "x" * MAX_FILES_CHARS, 0), FILE)},
+    "characters of files": {"files": (ContextFile("b.py", "x" * MAX_FILES_CHARS, 0), FILE)},
     "path": {"path": "x" * (MAX_NAME_CHARS + 1)},
     "repository": {"repository": "x" * (MAX_NAME_CHARS + 1)},
-    "path of a file": {"files": (DraftFile("x" * (MAX_NAME_CHARS + 1), "", 0),)},
+    "path of a file": {"files": (ContextFile("x" * (MAX_NAME_CHARS + 1), "", 0),)},
 }
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Tier
-from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
-from inference.completion.request_trace import Account
+from caret.contracts.usage import CompletionRecord, FinishReason, UsageRecord
+from inference.completion.request_trace import RequestTrace
 from inference.context.prompt.prompt import Prompt
-from inference.errors import EngineFailed
+from inference.errors import EngineError
 from inference.recording.record import Recorder, record
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
@@ -20,11 +20,13 @@ from tests.fakes.requests import make_account, make_admitted, make_arrival, make
 from tests.fakes.tenants import ACME, ADA, make_principal
 
 
-def _known(account: Account) -> None:
+def _known(account: RequestTrace) -> None:
     account.principal, account.request = make_principal(), make_request()
 
 
-def _recorded(*, ends: BaseException | None = None, finish: Finish | None = None) -> FakeJournal:
+def _recorded(
+    *, ends: BaseException | None = None, finish: FinishReason | None = None
+) -> FakeJournal:
     journal, clock = FakeJournal(), FakeClock()
     expected: AbstractContextManager[Any] = (
         nullcontext() if ends is None else pytest.raises(type(ends))
@@ -38,8 +40,8 @@ def _recorded(*, ends: BaseException | None = None, finish: Finish | None = None
     return journal
 
 
-@pytest.mark.parametrize("finish", list(Finish))
-def test_a_completion_leaves_one_record_of_its_finish(finish: Finish) -> None:
+@pytest.mark.parametrize("finish", list(FinishReason))
+def test_a_completion_leaves_one_record_of_its_finish(finish: FinishReason) -> None:
     journal = _recorded(finish=finish)
 
     assert [each.finish for each in journal.completions] == [finish]
@@ -48,14 +50,14 @@ def test_a_completion_leaves_one_record_of_its_finish(finish: Finish) -> None:
 @pytest.mark.parametrize(
     ("ends", "finish", "code"),
     [
-        (None, Finish.CANCELLED, ""),
-        (asyncio.CancelledError(), Finish.CANCELLED, ""),
-        (GeneratorExit(), Finish.CANCELLED, ""),
-        (ValueError("customer's code"), Finish.ERROR, "internal"),
+        (None, FinishReason.CANCELLED, ""),
+        (asyncio.CancelledError(), FinishReason.CANCELLED, ""),
+        (GeneratorExit(), FinishReason.CANCELLED, ""),
+        (ValueError("customer's code"), FinishReason.ERROR, "internal"),
     ],
 )
 def test_a_completion_leaves_one_record_however_it_is_left(
-    ends: BaseException | None, finish: Finish, code: str
+    ends: BaseException | None, finish: FinishReason, code: str
 ) -> None:
     journal = _recorded(ends=ends)
 
@@ -63,10 +65,10 @@ def test_a_completion_leaves_one_record_however_it_is_left(
 
 
 def test_a_defect_after_the_end_changes_nothing_of_it() -> None:
-    journal = _recorded(finish=Finish.STOP, ends=ValueError())
+    journal = _recorded(finish=FinishReason.STOP, ends=ValueError())
 
     (kept,) = journal.completions
-    assert (kept.finish, kept.error_code) == (Finish.STOP, "")
+    assert (kept.finish, kept.error_code) == (FinishReason.STOP, "")
 
 
 class _FullJournal:
@@ -76,12 +78,12 @@ class _FullJournal:
 
 class _Follower:
     def __init__(self) -> None:
-        self.held: list[Account] = []
+        self.held: list[RequestTrace] = []
 
-    def began(self, account: Account) -> None:
+    def began(self, account: RequestTrace) -> None:
         self.held.append(account)
 
-    def ended(self, account: Account) -> None:
+    def ended(self, account: RequestTrace) -> None:
         self.held.remove(account)
 
 
@@ -144,7 +146,7 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
         account.is_parsed = True
         clock.pass_s(0.020)
         account.heard(generated_tokens=5, cached_tokens=16)
-        account.finish(Finish.STOP)
+        account.finish(FinishReason.STOP)
         clock.pass_s(9)
 
     assert journal.records == [
@@ -160,7 +162,7 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
             tier=Tier.FAST,
             pool="demo",
             replica="r:1",
-            finish=Finish.STOP,
+            finish=FinishReason.STOP,
             error_code="",
             prompt_tokens=30,
             cached_tokens=16,
@@ -195,21 +197,21 @@ def test_a_record_never_contains_code() -> None:
 def test_the_first_ending_counts() -> None:
     account = make_account()
 
-    account.finish(Finish.LENGTH)
-    account.fail(EngineFailed("engine_lost", ""))
-    account.finish(Finish.CANCELLED)
+    account.finish(FinishReason.LENGTH)
+    account.fail(EngineError("engine_lost", ""))
+    account.finish(FinishReason.CANCELLED)
 
-    assert (account.ending, account.error_code) == (Finish.LENGTH, "")
+    assert (account.ending, account.error_code) == (FinishReason.LENGTH, "")
 
 
 def test_the_total_stands_still_after_the_end() -> None:
     clock = FakeClock()
     account = make_account(clock)
     clock.pass_s(1)
-    account.finish(Finish.STOP)
+    account.finish(FinishReason.STOP)
 
     clock.pass_s(5)
-    account.finish(Finish.STOP)
+    account.finish(FinishReason.STOP)
 
     assert account.total_ms == 1000
 
@@ -244,4 +246,4 @@ def test_a_completion_that_was_just_left_is_closed() -> None:
         clock.pass_s(1)
     clock.pass_s(1)
 
-    assert (account.ending, account.total_ms) == (Finish.CANCELLED, 1000)
+    assert (account.ending, account.total_ms) == (FinishReason.CANCELLED, 1000)

@@ -16,7 +16,7 @@ from inference.context.redaction.redact import (
     REDACTED,
     file_type,
     redact_line,
-    without_private_keys,
+    redact_private_keys,
 )
 
 PYTHON = FileType.PYTHON
@@ -86,7 +86,7 @@ def test_a_files_type_is_the_librarys(path: str) -> None:
 
 @pytest.mark.parametrize("header", [each.pattern for each in PrivateKeyDetector.denylist])
 def test_of_no_kind_of_private_key_anything_is_left(header: str) -> None:
-    redacted = without_private_keys(f"x\n{header}\n{KEY_BODY}")
+    redacted = redact_private_keys(f"x\n{header}\n{KEY_BODY}")
 
     assert not any(line in redacted for line in KEY_BODY.split())
 
@@ -96,7 +96,7 @@ def test_of_a_private_key_nothing_is_left() -> None:
         f"a = 1\n-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}-----END RSA PRIVATE KEY-----\nb = 2\n"
     )
 
-    redacted = without_private_keys(text)
+    redacted = redact_private_keys(text)
 
     assert not any(line in redacted for line in KEY_BODY.split())
     assert redacted.startswith("a = 1\n")
@@ -104,13 +104,13 @@ def test_of_a_private_key_nothing_is_left() -> None:
 
 
 def test_a_private_key_that_is_cut_off_is_no_less_secret() -> None:
-    redacted = without_private_keys(f"x\n-----BEGIN EC PRIVATE KEY-----\n{KEY_BODY}")
+    redacted = redact_private_keys(f"x\n-----BEGIN EC PRIVATE KEY-----\n{KEY_BODY}")
 
     assert not any(line in redacted for line in KEY_BODY.split())
 
 
 def test_text_without_keys_is_the_same_text() -> None:
-    assert without_private_keys(text := "the private key of a house\n") is text
+    assert redact_private_keys(text := "the private key of a house\n") is text
 
 
 def test_an_endless_line_is_looked_at_in_parts() -> None:

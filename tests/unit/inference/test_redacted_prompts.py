@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from caret.contracts.policy import Mode
-from inference.completion.incoming_request import Message
+from inference.completion.incoming_request import ChatMessage
 from inference.errors import BadRequest
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import ask, drafted
@@ -71,9 +71,9 @@ async def test_the_header_names_the_kind_of_file_for_raw_prompts() -> None:
 @pytest.mark.parametrize("role", ["system", "user", "assistant"])
 @pytest.mark.parametrize("secret", [_LINE, _KEY])
 def test_a_secret_leaves_each_message_of_a_chat(role: str, secret: str) -> None:
-    question = Message("user", "?")
+    question = ChatMessage("user", "?")
     before = [question] if role == "assistant" else []
-    messages = (*before, Message(role, f"a\n{secret}b"), Message("user", f"c\n{secret}"))
+    messages = (*before, ChatMessage(role, f"a\n{secret}b"), ChatMessage("user", f"c\n{secret}"))
 
     text = text_of(assembled(mode=Mode.CHAT, messages=messages, prefix=""))
 
@@ -87,7 +87,7 @@ def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
     filler = "x = 1\n" * 5_150  # so that the key's beginning is cut off
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n{filler}"
 
-    prompt = assembled(mode=Mode.CHAT, messages=(Message("user", text),), prefix="")
+    prompt = assembled(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix="")
 
     assert "lineofakey" not in text_of(prompt)
 
@@ -101,7 +101,7 @@ def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(
     line = _LINE.replace("\n", line_break)
     text = "x" * 40_000 + line_break + line + after[-num_after + len(line) :]
 
-    prompt = text_of(assembled(mode=Mode.CHAT, messages=(Message("user", text),), prefix=""))
+    prompt = text_of(assembled(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix=""))
 
     rests = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
     assert [rest for rest in rests if rest in prompt] == []

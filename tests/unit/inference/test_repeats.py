@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from caret.contracts.retrieval import MAX_FILE_CHARS
-from inference.completion.incoming_request import DraftFile
+from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
-from inference.context.sources.deduplication import without_repeats
+from inference.context.sources.deduplication import drop_duplicates
 from tests.fakes.prompts import assembled, text_of
 
 LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]
@@ -44,15 +44,15 @@ def test_text_of_the_own_file_is_not_repeated(prefix: str, suffix: str) -> None:
 
 @pytest.mark.parametrize("path", ["pay.py", "copy_of_pay.py"])
 def test_text_of_another_file_that_is_sent_is_not_repeated(path: str) -> None:
-    assert _num_snippets(files=(DraftFile(path, f"import x\n\n{CHUNK}\n", 0),)) == 0
+    assert _num_snippets(files=(ContextFile(path, f"import x\n\n{CHUNK}\n", 0),)) == 0
 
 
 def test_a_part_of_a_file_that_is_shown_by_its_outline_is() -> None:
-    assert _num_snippets(files=(DraftFile("pay.py", f"{LONG}\n{CHUNK}\n", 0),)) == 1
+    assert _num_snippets(files=(ContextFile("pay.py", f"{LONG}\n{CHUNK}\n", 0),)) == 1
 
 
 def test_what_a_file_that_is_sent_no_longer_has_is_not_shown() -> None:
-    assert _num_snippets(files=(DraftFile("pay.py", LONG, 0),)) == 0
+    assert _num_snippets(files=(ContextFile("pay.py", LONG, 0),)) == 0
 
 
 def test_a_text_some_edits_old_is_known_again_but_not_one_of_the_same_kind() -> None:
@@ -80,6 +80,6 @@ def test_a_file_that_is_sent_is_split_once_and_a_huge_one_never(
     _Counted.num_splits = 0
     sent = _Counted("x = 1\n" * num_lines)
 
-    list(without_repeats([SNIPPET] * 8, shown=(), sent={SNIPPET.path: sent}))
+    list(drop_duplicates([SNIPPET] * 8, shown=(), sent={SNIPPET.path: sent}))
 
     assert _Counted.num_splits == num_splits

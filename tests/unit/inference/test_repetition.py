@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.filtering.repetition import Lines, goes_in_circles
+from inference.filtering.repetition import RecentLines, is_repeating
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from inference.filtering.repetition import Lines, goes_in_circles
     ],
 )
 def test_the_same_words_over_and_over_are_circles(line: str) -> None:
-    assert goes_in_circles(line)
+    assert is_repeating(line)
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_the_same_words_over_and_over_are_circles(line: str) -> None:
     ],
 )
 def test_ordinary_lines_are_not(line: str) -> None:
-    assert not goes_in_circles(line)
+    assert not is_repeating(line)
 
 
 def _first_repeated(*lines: str) -> int | None:
     """Which line is one too many."""
-    seen = Lines()
+    seen = RecentLines()
     for index, line in enumerate(lines):
         if seen.repeats(line):
             return index
@@ -61,7 +61,7 @@ def test_a_third_round_of_lines_is_one_too_many(lines: str, first: int | None) -
 
 
 def test_the_beginning_of_a_third_round_is_suspected() -> None:
-    lines = Lines()
+    lines = RecentLines()
     for line in ("read()", "write()") * 2:
         lines.add(line)
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from inference.gateway.load_shedding.rolling_quantiles import NUM_SLOTS, SLOT_S, RollingTimes
+from inference.gateway.load_shedding.rolling_quantiles import NUM_SLOTS, SLOT_S, RollingQuantiles
 
 
 @pytest.mark.parametrize(("share", "exact"), [(0.5, 500), (0.9, 900), (0.99, 990)])
 def test_a_quantile_is_exact_to_five_percent(share: float, exact: float) -> None:
-    times = RollingTimes()
+    times = RollingQuantiles()
     for milliseconds in range(1, 1_001):
         times.add(milliseconds, now_s=5.0)
 
@@ -15,11 +15,11 @@ def test_a_quantile_is_exact_to_five_percent(share: float, exact: float) -> None
 
 
 def test_nothing_has_no_quantile() -> None:
-    assert RollingTimes().quantile(0.99, now_s=5.0) is None
+    assert RollingQuantiles().quantile(0.99, now_s=5.0) is None
 
 
 def test_what_is_older_than_the_window_is_gone() -> None:
-    times = RollingTimes()
+    times = RollingQuantiles()
     times.add(500.0, now_s=5.0)
     times.add(10.0, now_s=5.0 + NUM_SLOTS * SLOT_S)
 
@@ -28,7 +28,7 @@ def test_what_is_older_than_the_window_is_gone() -> None:
 
 
 def test_each_second_leaves_on_its_own() -> None:
-    times = RollingTimes()
+    times = RollingQuantiles()
     for second in range(NUM_SLOTS):
         times.add(10.0, now_s=second + 0.5)
 
@@ -42,7 +42,7 @@ def test_each_second_leaves_on_its_own() -> None:
 
 @pytest.mark.parametrize("milliseconds", [0.0, -1.0, 1e9])
 def test_times_beyond_the_widths_are_counted_at_their_ends(milliseconds: float) -> None:
-    times = RollingTimes()
+    times = RollingQuantiles()
 
     times.add(milliseconds, now_s=5.0)
 
@@ -50,14 +50,14 @@ def test_times_beyond_the_widths_are_counted_at_their_ends(milliseconds: float) 
 
 
 def test_a_clock_that_jumps_far_ahead_costs_no_time() -> None:
-    times = RollingTimes()
+    times = RollingQuantiles()
     times.add(10.0, now_s=5.0)
 
     assert times.quantile(0.5, now_s=1e12) is None
 
 
 def test_a_clock_that_starts_late_costs_no_time() -> None:
-    times = RollingTimes()
+    times = RollingQuantiles()
 
     times.add(10.0, now_s=1e9)
 

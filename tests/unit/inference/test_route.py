@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
-from inference.errors import Dropped
+from caret.contracts.usage import FinishReason
+from inference.errors import CompletionDropped
 from inference.pools.engine import EngineRequest
-from inference.pools.health.outlier_detection import MAX_LATE
-from inference.pools.health.outlier_detection import REST_S as LATENESS_REST_S
-from inference.pools.health.replica_states import REST_S, Wellness
+from inference.pools.health.outlier_detection import EJECTION_S as LATENESS_REST_S
+from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
+from inference.pools.health.replica_states import EJECTION_S, HealthStatus
 from inference.pools.pool_config import Replica
 from inference.prefix_cache.kv_events import BlockStored
 from inference.routing.consistent_hashing import ALWAYS_ROOM
@@ -44,7 +44,7 @@ def _route(router: Router, *, is_single_line: bool = False, **fields: Any) -> En
 
 
 def _loses(router: Router, replica: Replica) -> None:
-    router.replicas.probed(replica, Wellness.ILL)
+    router.replicas.probed(replica, HealthStatus.ILL)
 
 
 def _shares(router: Router) -> dict[str, str]:
@@ -81,7 +81,7 @@ def test_a_replicas_share_comes_back_with_it() -> None:
     before = _shares(router)
 
     _loses(router, POOL.replicas[0])
-    clock.pass_s(REST_S)
+    clock.pass_s(EJECTION_S)
 
     assert _shares(router) == before
 
@@ -133,7 +133,7 @@ def _waited_for(
 ) -> Iterator[None]:
     """By several, for longer than anybody waits."""
     with ExitStack() as stack:
-        for replica in MAX_LATE * replicas:
+        for replica in MAX_CONSECUTIVE_LATE * replicas:
             attempt = router.replicas.attempt(replica, gives_way=gives_way, late_after_s=1.0)
             stack.enter_context(attempt)
         clock.pass_s(2.0)
@@ -320,10 +320,10 @@ def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
     router = _router()
     router.replicas.drain(replica.name for replica in POOL.replicas)
 
-    with pytest.raises(Dropped) as dropped:
+    with pytest.raises(CompletionDropped) as dropped:
         _route(router)
 
-    assert dropped.value.finish is Finish.SHED
+    assert dropped.value.finish is FinishReason.SHED
 
 
 def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.tokenization.split_points import AFTER_BREAK, BEFORE_BREAK, Seam
+from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 
 EXPRESSIONS = {
-    "after": (AFTER_BREAK, re.compile(r"(?<=\n)(?=[^\r\n])")),
-    "before": (BEFORE_BREAK, re.compile(r"(?<=\S)(?=\n)")),
+    "after": (AFTER_NEWLINE, re.compile(r"(?<=\n)(?=[^\r\n])")),
+    "before": (BEFORE_NEWLINE, re.compile(r"(?<=\S)(?=\n)")),
 }
 TEXTS = st.text(alphabet="a. \n\r\t\x1c\u2028", max_size=30)
 both = pytest.mark.parametrize("name", EXPRESSIONS)
@@ -27,7 +27,7 @@ def test_lines_are_cut_where_the_seam_is(name: str, text: str) -> None:
 @both
 @given(text=TEXTS)
 def test_the_first_and_the_last_line_are_found_without_the_others(name: str, text: str) -> None:
-    seam: Seam = EXPRESSIONS[name][0]
+    seam: SplitRule = EXPRESSIONS[name][0]
     lines = seam.split(text)
 
     assert text[: seam.first_end(text)] == lines[0]

@@ -5,19 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from inference.completion.incoming_request import DraftFile, Message
+from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.request import CompletionRequest
 from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
 from inference.context.prompt.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
-from inference.gateway.protocol.completion_meta import meta_of
-from inference.gateway.protocol.frames import DoneFrame, Explanation
+from inference.gateway.protocol.completion_meta import build_meta
+from inference.gateway.protocol.frames import DoneFrame, PromptExplanation
 from tests.fakes.prompts import CODE, assembled, writer_of
 from tests.fakes.requests import make_account, make_admitted, make_request
 from tests.fakes.stream_client import open_editor
 
-FILES = (DraftFile("b.py", "b = 1\n", 2), DraftFile("c.py", "c = 1\n", 1))
+FILES = (ContextFile("b.py", "b = 1\n", 2), ContextFile("c.py", "c = 1\n", 1))
 SNIPPET = Snippet("z.py", "def found(): ...\n", 0.9)
 
 
@@ -51,7 +51,7 @@ def test_the_segments_are_all_of_the_prompt(layout: str, prefix: str) -> None:
     ("fields", "kind"),
     [
         ({"prefix": "<|fim_prefix|>a", "is_raw": True}, SegmentKind.RAW),
-        ({"mode": "chat", "messages": (Message("user", "Hello"),)}, SegmentKind.MESSAGES),
+        ({"mode": "chat", "messages": (ChatMessage("user", "Hello"),)}, SegmentKind.MESSAGES),
     ],
 )
 def test_what_is_not_laid_out_by_us_is_one_segment(
@@ -64,7 +64,7 @@ def test_what_is_not_laid_out_by_us_is_one_segment(
 
 def _explained(
     cached_tokens: int | None, *, request: CompletionRequest | None = None
-) -> Explanation:
+) -> PromptExplanation:
     account = make_account()
     prompt = Prompt(
         [0] * 12,
@@ -80,8 +80,8 @@ def _explained(
     account.admits(make_admitted(files=FILES[:1]))
     account.assembles(prompt)
     account.heard(generated_tokens=1, cached_tokens=cached_tokens)
-    explanation = meta_of(account, is_explained=True).explanation
-    assert isinstance(explanation, Explanation)
+    explanation = build_meta(account, is_explained=True).explanation
+    assert isinstance(explanation, PromptExplanation)
     return explanation
 
 
@@ -112,9 +112,9 @@ def test_files_are_counted_as_sent_excluded_and_used() -> None:
 
 
 def test_before_there_is_a_prompt_there_are_no_segments() -> None:
-    told = meta_of(make_account(), is_explained=True).explanation
+    told = build_meta(make_account(), is_explained=True).explanation
 
-    assert told == Explanation(
+    assert told == PromptExplanation(
         segments=[], files_sent=0, files_excluded=0, files_in_prompt=0, snippets_in_prompt=0
     )
 
@@ -126,5 +126,5 @@ async def test_only_who_asks_is_told(asks: bool) -> None:
         await editor.waits_for_end("1")
 
     (done,) = (frame for frame in editor.frames if isinstance(frame, DoneFrame))
-    assert isinstance(done.meta.explanation, Explanation) == asks
+    assert isinstance(done.meta.explanation, PromptExplanation) == asks
     assert (b"explanation" in msgspec.json.encode(done)) == asks

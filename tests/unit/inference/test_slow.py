@@ -4,21 +4,21 @@ import pytest
 import structlog
 
 from caret.contracts.policy import Mode
-from inference.completion.request_trace import Account
+from inference.completion.request_trace import RequestTrace
 from inference.recording.slow_log import MAX_LINES, PER_S, SlowLog
 from tests.fakes.clock import FakeClock
 from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_request
 
 
-def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> Account:
+def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace:
     """`first_s` to the first token."""
     account = make_ended(took_s={"generate": first_s - 0.006})
     account.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
     return account
 
 
-def lines_of(log: SlowLog, *accounts: Account) -> list[Any]:
+def lines_of(log: SlowLog, *accounts: RequestTrace) -> list[Any]:
     with structlog.testing.capture_logs() as lines:
         for account in accounts:
             log.ended(account)

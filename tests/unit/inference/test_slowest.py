@@ -1,16 +1,21 @@
 from caret.contracts.policy import Mode
 from caret.contracts.usage import decode_records
 from caret.foundation.ids import RequestId
-from inference.recording.slowest_requests import KEPT_S, MAX_RECORDS, Slowest, SlowestJournal
+from inference.recording.slowest_requests import (
+    KEPT_S,
+    MAX_RECORDS,
+    SlowestRequests,
+    SlowestRequestsJournal,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.completions import make_completion, make_slow
 from tests.fakes.journal import FakeJournal
 from tests.fakes.usage import make_record
 
 
-def _noted(*first_token_ms: float) -> tuple[FakeClock, Slowest]:
+def _noted(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
     clock = FakeClock()
-    slowest = Slowest(clock)
+    slowest = SlowestRequests(clock)
     for each in first_token_ms:
         slowest.note(make_slow(each))
     return clock, slowest
@@ -68,7 +73,7 @@ def test_after_an_hour_they_are_gone() -> None:
 
 def test_the_journal_has_them_all_and_outcomes_too() -> None:
     journal, (_, slowest) = FakeJournal(), _noted()
-    noting = SlowestJournal(journal, slowest)
+    noting = SlowestRequestsJournal(journal, slowest)
 
     noting.append(make_slow(300.0))
     noting.append(make_record(1))

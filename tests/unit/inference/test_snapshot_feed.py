@@ -13,15 +13,15 @@ from redis.exceptions import ConnectionError as RedisGone
 
 from caret.contracts.snapshot import HOME_HEARD, TenantSnapshot, encode_snapshot
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
-from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import until
 from tests.fakes.redis import FakeRedis
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot
 
 
-def _parts() -> tuple[FakeRedis, Authority, SnapshotFeed]:
-    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+def _parts() -> tuple[FakeRedis, SnapshotStore, SnapshotFeed]:
+    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     redis = FakeRedis()
     return redis, authority, SnapshotFeed(cast(Redis, redis), authority)
 
@@ -68,7 +68,7 @@ async def test_an_empty_redis_confirms_an_authority_that_knows_nobody() -> None:
 async def test_a_redis_that_lost_its_memory_confirms_nothing() -> None:
     redis, _, feed = _parts()
     clock = FakeClock()
-    authority = Authority(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
+    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
     feed = SnapshotFeed(cast(Redis, redis), authority)
     redis.publish_snapshot(make_snapshot())
     await feed.sync()
@@ -91,7 +91,7 @@ async def test_a_redis_that_lost_its_memory_takes_nobody_away() -> None:
     assert authority.versions == {ACME: 1}
 
 
-class _Noting(Authority):
+class _Noting(SnapshotStore):
     """Notes what happened when."""
 
     events: list[str]

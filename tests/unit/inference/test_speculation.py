@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from inference.completion.request_trace import Account
-from inference.pools.cache_isolation import Speculation as Method
+from inference.completion.request_trace import RequestTrace
+from inference.pools.cache_isolation import SpeculationMethod as Method
 from inference.pools.pool_config import Pool, Replica
-from inference.pools.speculation.speculative_decoding import Speculation
+from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools, make_router
@@ -42,22 +42,24 @@ class FakeReader:
             self.counters[name] += more
 
 
-def _account(language: str, tokens: int, *, replica: Replica = DRAFTING) -> Account:
+def _account(language: str, tokens: int, *, replica: Replica = DRAFTING) -> RequestTrace:
     account = make_account()
     account.request = make_request(language=language)
     account.pool, account.replica, account.generated_tokens = MIXED.name, replica.name, tokens
     return account
 
 
-def _serves(speculation: Speculation, account: Account) -> None:
+def _serves(speculation: SpeculationTracker, account: RequestTrace) -> None:
     speculation.began(account)
     speculation.ended(account)
 
 
-async def _learnt(*, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED) -> Speculation:
+async def _learnt(
+    *, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED
+) -> SpeculationTracker:
     """From forty windows: python is accepted, html as told."""
     reader = FakeReader()
-    speculation = Speculation(make_pools(pool), reader, FakeClock())
+    speculation = SpeculationTracker(make_pools(pool), reader, FakeClock())
     await speculation.look()
     for number in range(40):
         language, taken = ("html", accepted) if number % 2 else ("python", 90)
@@ -93,7 +95,7 @@ async def test_a_pool_without_another_replica_is_not_looked_at() -> None:
 
 async def test_an_engine_that_was_restarted_counts_from_there() -> None:
     reader = FakeReader()
-    speculation = Speculation(make_pools(MIXED), reader, FakeClock())
+    speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
     await speculation.look()
     for number in range(40):
         _serves(speculation, _account("html", 100))
@@ -107,7 +109,7 @@ async def test_an_engine_that_was_restarted_counts_from_there() -> None:
 
 async def test_an_engine_that_does_not_answer_is_looked_at_later() -> None:
     reader = FakeReader()
-    speculation = Speculation(make_pools(MIXED), reader, FakeClock())
+    speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
     await speculation.look()
     for number in range(60):
         _serves(speculation, _account("html", 100))
@@ -120,7 +122,7 @@ async def test_an_engine_that_does_not_answer_is_looked_at_later() -> None:
 
 async def test_completions_longer_than_a_window_are_counted_where_they_generate() -> None:
     reader = FakeReader()
-    speculation = Speculation(make_pools(MIXED), reader, FakeClock())
+    speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
     await speculation.look()
     account = _account("html", 0)
     for number in range(60):
@@ -136,7 +138,7 @@ async def test_completions_longer_than_a_window_are_counted_where_they_generate(
 
 
 async def test_nothing_is_held_of_completions_that_have_ended() -> None:
-    speculation = Speculation(make_pools(MIXED), FakeReader(), FakeClock())
+    speculation = SpeculationTracker(make_pools(MIXED), FakeReader(), FakeClock())
 
     _serves(speculation, _account("html", 100))
 

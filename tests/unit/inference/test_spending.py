@@ -12,18 +12,18 @@ from caret.contracts.policy import Mode, Tier
 from caret.contracts.pricing import (
     BudgetScope,
     HardBudget,
-    Spending,
+    SpendingLimits,
     TierPrices,
     TokenPrices,
-    billed_tokens,
+    billable_tokens,
     cost_micros,
 )
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import UserId
 from inference.completion.request import CompletionRequest, Principal
-from inference.completion.request_trace import Account
-from inference.completion.response_writer import ClientGone
-from inference.errors import Busy, CompletionError, Dropped, EngineFailed
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ClientDisconnected
+from inference.errors import CompletionDropped, CompletionError, EngineError, TooManyRequests
 from inference.gateway.rate_limits.leases import PROBE_S
 from inference.gateway.rate_limits.quotas import Quotas
 from tests.fakes.clock import FakeClock
@@ -39,12 +39,12 @@ NOVEMBER: Final = round(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 
 def _bounded(
     *limits: int, scope: BudgetScope = BudgetScope.TENANT, users: tuple[UserId, ...] = ()
-) -> Spending:
+) -> SpendingLimits:
     budgets = [HardBudget(f"b{n}", scope, limit, users) for n, limit in enumerate(limits)]
-    return Spending(prices=(TOKENS,), budgets=tuple(budgets))
+    return SpendingLimits(prices=(TOKENS,), budgets=tuple(budgets))
 
 
-def _used(prompt: int = 1_000, cached: int | None = 0, generated: int = 50) -> Account:
+def _used(prompt: int = 1_000, cached: int | None = 0, generated: int = 50) -> RequestTrace:
     account = make_account()
     account.asks()
     account.prompt_tokens = prompt
@@ -52,10 +52,10 @@ def _used(prompt: int = 1_000, cached: int | None = 0, generated: int = 50) -> A
     return account
 
 
-def _cost(account: Account) -> int:
+def _cost(account: RequestTrace) -> int:
     return cost_micros(
         PRICES,
-        billed_tokens(
+        billable_tokens(
             prompt=account.prompt_tokens,
             cached=account.cached_tokens,
             generated=account.generated_tokens,
@@ -67,7 +67,7 @@ async def _asks(
     quotas: Quotas,
     principal: Principal,
     *,
-    account: Account | None = None,
+    account: RequestTrace | None = None,
     request: CompletionRequest | None = None,
     ends: BaseException | None = None,
 ) -> str:
@@ -77,9 +77,9 @@ async def _asks(
             await asyncio.sleep(0)
             if ends is not None:
                 raise ends
-    except Dropped as dropped:
+    except CompletionDropped as dropped:
         return dropped.finish
-    except Busy as busy:
+    except TooManyRequests as busy:
         return busy.code
     except BaseException as error:
         if error is not ends:
@@ -92,7 +92,7 @@ async def test_a_spent_budget_lets_nobody_through() -> None:
 
     answers = [await _asks(quotas, principal, account=_used(2_000, 0, 64)) for _ in range(30)]
 
-    assert answers == [""] * 10 + [Finish.BUDGET] * 20
+    assert answers == [""] * 10 + [FinishReason.BUDGET] * 20
 
 
 async def test_who_asks_at_once_spends_no_more_than_who_asks_in_turn() -> None:
@@ -144,21 +144,24 @@ async def test_what_is_in_the_cache_costs_less() -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MOST))
     cached = [await _asks(quotas, principal, account=_used(2_000, 2_000, 1)) for _ in range(2)]
 
-    assert cached == ["", Finish.BUDGET]  # 204 micros are gone: a whole reservation does not fit
+    assert cached == [
+        "",
+        FinishReason.BUDGET,
+    ]  # 204 micros are gone: a whole reservation does not fit
 
 
 @pytest.mark.parametrize("mode", [Mode.INLINE, Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
 async def test_an_editor_is_shown_nothing_and_no_error(mode: Mode) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(1))
 
-    assert await _asks(quotas, principal, request=make_request(mode=mode)) == Finish.BUDGET
+    assert await _asks(quotas, principal, request=make_request(mode=mode)) == FinishReason.BUDGET
 
 
 async def test_who_chats_is_told() -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(1))
     chat = make_request(mode=Mode.CHAT, prefix="")
 
-    with pytest.raises(Busy) as refused:
+    with pytest.raises(TooManyRequests) as refused:
         async with quotas.charged(principal, chat, make_account()):
             pass
 
@@ -171,14 +174,14 @@ async def test_the_tightest_of_several_budgets_decides_and_no_other_is_touched()
     store = FakeLeaseStore(clock)
     principal = make_principal(spending=_bounded(100 * MOST, 1))
 
-    assert await _asks(make_quotas(clock, store), principal) == Finish.BUDGET
+    assert await _asks(make_quotas(clock, store), principal) == FinishReason.BUDGET
 
 
 async def test_a_users_budget_is_his_own() -> None:
     quotas = make_quotas()
     spending = _bounded(1, scope=BudgetScope.USER, users=(ADA,))
 
-    assert await _asks(quotas, make_principal(spending=spending)) == Finish.BUDGET
+    assert await _asks(quotas, make_principal(spending=spending)) == FinishReason.BUDGET
     assert await _asks(quotas, make_principal(user_id=ALICE, spending=spending)) == ""
 
 
@@ -192,7 +195,7 @@ async def test_a_teams_budget_is_that_of_all_its_people() -> None:
         for user in (ADA, ALICE, ADA, ALICE, None)
     ]
 
-    assert answers == ["", "", Finish.BUDGET, Finish.BUDGET, ""]
+    assert answers == ["", "", FinishReason.BUDGET, FinishReason.BUDGET, ""]
 
 
 async def test_a_tenants_budget_leaves_its_neighbour_alone() -> None:
@@ -206,7 +209,7 @@ async def test_a_tenants_budget_leaves_its_neighbour_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "ends", [EngineFailed("engine_lost", ""), CompletionError("internal", ""), ValueError("defect")]
+    "ends", [EngineError("engine_lost", ""), CompletionError("internal", ""), ValueError("defect")]
 )
 async def test_what_failed_costs_nothing(ends: BaseException) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MOST))
@@ -216,12 +219,14 @@ async def test_what_failed_costs_nothing(ends: BaseException) -> None:
     assert await _asks(quotas, principal) == ""
 
 
-@pytest.mark.parametrize("ends", [asyncio.CancelledError(Finish.SUPERSEDED.value), ClientGone()])
+@pytest.mark.parametrize(
+    "ends", [asyncio.CancelledError(FinishReason.SUPERSEDED.value), ClientDisconnected()]
+)
 async def test_who_leaves_pays_for_what_was_generated(ends: BaseException) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MOST))
     await _asks(quotas, principal, account=_used(2_000, 0, 64), ends=ends)
 
-    assert await _asks(quotas, principal) == Finish.BUDGET
+    assert await _asks(quotas, principal) == FinishReason.BUDGET
 
 
 async def test_a_warm_up_costs_nothing_and_stops_with_the_budget() -> None:
@@ -231,14 +236,14 @@ async def test_a_warm_up_costs_nothing_and_stops_with_the_budget() -> None:
         assert await _asks(quotas, principal, request=warm_up, account=_used(2_000, 0, 1)) == ""
     await _asks(quotas, principal, account=_used(2_000, 0, 64))
 
-    assert await _asks(quotas, principal, request=warm_up) == Finish.BUDGET
+    assert await _asks(quotas, principal, request=warm_up) == FinishReason.BUDGET
 
 
 async def test_a_budget_is_whole_again_in_the_next_month() -> None:
     clock = FakeClock(now_ms=NOVEMBER)
     quotas, principal = make_quotas(clock), make_principal(spending=_bounded(MOST))
     await _asks(quotas, principal, account=_used(2_000, 0, 64))
-    assert await _asks(quotas, principal) == Finish.BUDGET
+    assert await _asks(quotas, principal) == FinishReason.BUDGET
 
     clock.pass_s(10 * 86_400)
 
@@ -248,18 +253,18 @@ async def test_a_budget_is_whole_again_in_the_next_month() -> None:
 async def test_a_price_begins_at_its_time() -> None:
     clock = FakeClock(now_ms=NOVEMBER)
     dearer = TokenPrices(NOVEMBER + 1_000, dict.fromkeys(Tier, TierPrices(10**9, 10**9, 10**9)))
-    spending = Spending((TOKENS, dearer), _bounded(MOST).budgets)
+    spending = SpendingLimits((TOKENS, dearer), _bounded(MOST).budgets)
     quotas, principal = make_quotas(clock), make_principal(spending=spending)
     assert await _asks(quotas, principal) == ""
 
     clock.pass_s(1)
 
-    assert await _asks(quotas, principal) == Finish.BUDGET
+    assert await _asks(quotas, principal) == FinishReason.BUDGET
 
 
 async def test_without_a_price_nothing_is_bounded() -> None:
     quotas = make_quotas()
-    principal = make_principal(spending=Spending((), _bounded(1).budgets))
+    principal = make_principal(spending=SpendingLimits((), _bounded(1).budgets))
 
     assert await _asks(quotas, principal) == ""
 
@@ -272,7 +277,7 @@ async def test_a_store_that_is_away_lends_a_hundredth_of_the_budget() -> None:
 
     answers = [await _asks(quotas, principal, account=_used(2_000, 0, 64)) for _ in range(50)]
 
-    assert answers == [""] * 10 + [Finish.BUDGET] * 40
+    assert answers == [""] * 10 + [FinishReason.BUDGET] * 40
 
 
 async def test_what_was_spent_meanwhile_is_booked_when_the_store_is_back() -> None:

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from inference.recording.stage_timings import STAGES, stage_times
+from inference.recording.stage_timings import STAGES, compute_stage_timings
 from tests.fakes.clock import FakeClock
 from tests.fakes.request_traces import make_ended
 
@@ -10,7 +10,7 @@ from tests.fakes.request_traces import make_ended
 def test_a_whole_completion_has_nine_stages_that_join() -> None:
     account = make_ended()
 
-    times = stage_times(account, recorded_s=account.total_ms / 1000 + 1_000)
+    times = compute_stage_timings(account, recorded_s=account.total_ms / 1000 + 1_000)
 
     assert tuple(each.stage for each in times) == STAGES
     assert times[0].began_s == account.arrival.received_s
@@ -22,7 +22,7 @@ def test_a_whole_completion_has_nine_stages_that_join() -> None:
 def test_what_ended_early_ended_in_its_stage(until: str) -> None:
     account = make_ended(until=until)
 
-    *whole, last, record = stage_times(account, recorded_s=1_000.5)
+    *whole, last, record = compute_stage_timings(account, recorded_s=1_000.5)
 
     assert (last.stage, last.is_whole) == (until, False)
     assert last.ended_s == record.began_s == account.closed_s
@@ -35,7 +35,7 @@ def test_each_stage_has_its_own_time() -> None:
     account = make_ended(clock, took_s=took_s)
     clock.pass_s(0.5)
 
-    times = stage_times(account, recorded_s=clock.monotonic_s())
+    times = compute_stage_timings(account, recorded_s=clock.monotonic_s())
 
     found = {each.stage: each.ended_s - each.began_s for each in times}
     assert found == pytest.approx(took_s | {"record": 0.5})

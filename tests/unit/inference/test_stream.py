@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from caret.contracts.usage import Finish
-from inference.completion.request_trace import Account
-from inference.errors import Busy, CompletionError, Dropped, EngineFailed
+from caret.contracts.usage import FinishReason
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped, CompletionError, EngineError, TooManyRequests
 from inference.gateway.stream import stream
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
@@ -27,14 +27,18 @@ def _raising(error: BaseException) -> Body:
     return body
 
 
-async def _stream(client: FakeClient, account: Account, *texts: str, then: Body = _nothing) -> None:
+async def _stream(
+    client: FakeClient, account: RequestTrace, *texts: str, then: Body = _nothing
+) -> None:
     async with stream(client, account) as send:
         for text in texts:
             await send(text)
         await then()
 
 
-async def _cancelled(client: FakeClient, account: Account, *message: str) -> asyncio.Task[None]:
+async def _cancelled(
+    client: FakeClient, account: RequestTrace, *message: str
+) -> asyncio.Task[None]:
     """A stream that is cancelled while it waits for its engine."""
     waiting = asyncio.Event()
 
@@ -79,12 +83,12 @@ async def test_the_account_counts_what_was_sent() -> None:
 @pytest.mark.parametrize("num_texts", [0, 1])
 async def test_an_error_is_told_before_and_after_the_first_text(num_texts: int) -> None:
     client, account = FakeClient(), make_account()
-    error = EngineFailed("engine_lost", "It ended.")
+    error = EngineError("engine_lost", "It ended.")
 
     await _stream(client, account, *["a"] * num_texts, then=_raising(error))
 
     assert (client.ends, client.messages) == (["engine_lost"], ["It ended."])
-    assert (account.ending, account.error_code) == (Finish.ERROR, "engine_lost")
+    assert (account.ending, account.error_code) == (FinishReason.ERROR, "engine_lost")
 
 
 async def test_a_defect_of_ours_is_told_without_its_message_and_goes_on() -> None:
@@ -97,8 +101,10 @@ async def test_a_defect_of_ours_is_told_without_its_message_and_goes_on() -> Non
     assert "customer" not in client.messages[0]
 
 
-@pytest.mark.parametrize("finish", [Finish.CANCELLED, Finish.SUPERSEDED])
-async def test_a_completion_that_was_taken_back_is_done_with_its_reason(finish: Finish) -> None:
+@pytest.mark.parametrize("finish", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
+async def test_a_completion_that_was_taken_back_is_done_with_its_reason(
+    finish: FinishReason,
+) -> None:
     client, account = FakeClient(), make_account()
 
     task = await _cancelled(client, account, finish.value)
@@ -112,7 +118,7 @@ async def test_a_closed_connection_is_told_nothing() -> None:
 
     task = await _cancelled(client, account)
 
-    assert (client.ends, account.ending) == ([], Finish.CANCELLED)
+    assert (client.ends, account.ending) == ([], FinishReason.CANCELLED)
     assert task.cancelled()
 
 
@@ -121,7 +127,7 @@ async def test_what_an_engine_says_cannot_pass_for_a_reason() -> None:
 
     task = await _cancelled(client, account, "whatever")
 
-    assert account.ending is Finish.CANCELLED
+    assert account.ending is FinishReason.CANCELLED
     assert task.cancelled()
 
 
@@ -133,7 +139,7 @@ async def test_a_client_that_leaves_ends_its_completion_as_cancelled() -> None:
 
     await _stream(client, account, "a", "b", "c")
 
-    assert (client.texts, account.ending) == (["a"], Finish.CANCELLED)
+    assert (client.texts, account.ending) == (["a"], FinishReason.CANCELLED)
 
 
 async def test_a_client_that_left_is_not_counted_as_reached() -> None:
@@ -146,20 +152,22 @@ async def test_a_client_that_left_is_not_counted_as_reached() -> None:
 
 async def test_a_client_that_left_before_the_end_does_no_harm() -> None:
     account = make_account()
-    account.finish(Finish.STOP)
+    account.finish(FinishReason.STOP)
 
     await _stream(FakeClient(leaves_after=0), account)
 
-    assert account.ending is Finish.STOP
+    assert account.ending is FinishReason.STOP
 
 
-@pytest.mark.parametrize("error", [EngineFailed("engine_lost", ""), Busy("gateway_full", "")])
+@pytest.mark.parametrize(
+    "error", [EngineError("engine_lost", ""), TooManyRequests("gateway_full", "")]
+)
 async def test_an_error_is_accounted_though_the_client_has_left(error: CompletionError) -> None:
     account = make_account()
 
     await _stream(FakeClient(leaves_after=0), account, then=_raising(error))
 
-    assert (account.ending, account.error_code) == (Finish.ERROR, error.code)
+    assert (account.ending, account.error_code) == (FinishReason.ERROR, error.code)
 
 
 async def test_a_defect_goes_on_though_the_client_has_left() -> None:
@@ -172,16 +180,16 @@ async def test_a_defect_goes_on_though_the_client_has_left() -> None:
 async def test_a_cancelled_completion_ends_though_the_client_has_left() -> None:
     client, account = FakeClient(leaves_after=1), make_account()
 
-    task = await _cancelled(client, account, Finish.SUPERSEDED.value)
+    task = await _cancelled(client, account, FinishReason.SUPERSEDED.value)
 
-    assert (client.ends, account.ending) == ([], Finish.SUPERSEDED)
+    assert (client.ends, account.ending) == ([], FinishReason.SUPERSEDED)
     assert task.cancelled()
 
 
-@pytest.mark.parametrize("finish", [Finish.SHED, Finish.SUPERSEDED])
-async def test_what_is_dropped_ends_regularly_and_empty(finish: Finish) -> None:
+@pytest.mark.parametrize("finish", [FinishReason.SHED, FinishReason.SUPERSEDED])
+async def test_what_is_dropped_ends_regularly_and_empty(finish: FinishReason) -> None:
     client, account = FakeClient(), make_account()
 
-    await _stream(client, account, then=_raising(Dropped(finish)))
+    await _stream(client, account, then=_raising(CompletionDropped(finish)))
 
     assert (client.texts, client.ends, account.ending) == ([], ["done"], finish)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from inference.context.redaction import redact
-from inference.context.redaction.prefilter import suspects
+from inference.context.redaction.prefilter import find_suspect_lines
 from inference.context.redaction.redact import REDACTED, redact_line, redact_lines
 
 PLUGINS = (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
@@ -34,7 +34,7 @@ def test_every_token_is_suspected(regex: re.Pattern[str]) -> None:
     @given(st.from_regex(regex))
     def is_suspected(line: str) -> None:
         if len(line.splitlines()) == 1:
-            assert suspects(["", line, ""]) == [1]
+            assert find_suspect_lines(["", line, ""]) == [1]
 
     is_suspected()
 
@@ -44,7 +44,7 @@ def test_every_name_is_suspected(name: str) -> None:
     @slowly
     @given(st.from_regex(re.compile(name, re.IGNORECASE)))
     def is_suspected(line: str) -> None:
-        assert suspects([f"{line} = 'hunter2x'"]) == [0]
+        assert find_suspect_lines([f"{line} = 'hunter2x'"]) == [0]
 
     is_suspected()
 
@@ -58,7 +58,7 @@ def test_every_text_of_high_entropy_is_suspected(text: str) -> None:
         if any(
             redact._is_random(text, plugin) for plugin in redact._ENTROPY if _is_of(text, plugin)
         ):
-            assert suspects([line]) == [0]
+            assert find_suspect_lines([line]) == [0]
 
 
 def _is_of(text: str, plugin: object) -> bool:
@@ -68,7 +68,7 @@ def _is_of(text: str, plugin: object) -> bool:
 def test_few_lines_of_ordinary_code_are_suspected() -> None:
     lines = inspect.getsource(ArgumentParser).splitlines()
 
-    assert len(suspects(lines)) < len(lines) / 20
+    assert len(find_suspect_lines(lines)) < len(lines) / 20
 
 
 @given(

@@ -7,8 +7,8 @@ import pytest
 from tree_sitter import Tree
 
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.line_gate import Checks, Gate
-from inference.filtering.syntax_check import Parse, Syntax, parser_of
+from inference.filtering.line_gate import LineChecks, LineGate
+from inference.filtering.syntax_check import Parse, SyntaxChecker, make_parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class CountingParser:
 
 def _is_sound(grammar: Grammar, place: str, completion: str) -> bool:
     prefix, suffix = CURSORS[grammar, place].text.split("|")
-    syntax = Syntax(grammar, parser_of(grammar), prefix=prefix, suffix=suffix)
+    syntax = SyntaxChecker(grammar, make_parser(grammar), prefix=prefix, suffix=suffix)
     return syntax.is_sound(completion)
 
 
@@ -194,8 +194,8 @@ BIG: Final = "class A:\n" + "".join(METHOD.format(number) for number in range(1_
 def _in_big(completion: str) -> tuple[bool, CountingParser]:
     """Asked in the middle of a class of 5,000 lines."""
     middle = BIG.index("        return self.g", len(BIG) // 2) + len("        ")
-    parser = CountingParser(parser_of(Grammar.PYTHON))
-    syntax = Syntax(Grammar.PYTHON, parser, prefix=BIG[:middle], suffix="\n" + BIG[middle:])
+    parser = CountingParser(make_parser(Grammar.PYTHON))
+    syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=BIG[:middle], suffix="\n" + BIG[middle:])
     return syntax.is_sound(completion), parser
 
 
@@ -215,9 +215,9 @@ def test_a_broken_line_costs_a_few_parses() -> None:
 
 
 def test_what_is_no_more_broken_than_it_was_is_parsed_twice() -> None:
-    parser = CountingParser(parser_of(Grammar.PYTHON))
+    parser = CountingParser(make_parser(Grammar.PYTHON))
     prefix = f"{METHOD}\ndef f(:\n    pass\n\n\ndef g(a):\n    return "
-    syntax = Syntax(Grammar.PYTHON, parser, prefix=prefix, suffix="\n")
+    syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=prefix, suffix="\n")
 
     assert syntax.is_sound("a")
     assert parser.num_calls == 2
@@ -226,8 +226,8 @@ def test_what_is_no_more_broken_than_it_was_is_parsed_twice() -> None:
 def test_what_only_the_excerpt_has_broken_is_looked_at_in_a_larger_one() -> None:
     words = "    Some words.\n" * 24
     suffix = f'\n    b: int,\n    c: int,\n) -> int:\n    """\n{words}    """\n    return b\n'
-    syntax = Syntax(
-        Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix="def f(\n    a", suffix=suffix
+    syntax = SyntaxChecker(
+        Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix="def f(\n    a", suffix=suffix
     )
 
     assert syntax.is_sound(": int,")
@@ -236,7 +236,7 @@ def test_what_only_the_excerpt_has_broken_is_looked_at_in_a_larger_one() -> None
 
 def test_a_file_that_was_broken_may_stay_so() -> None:
     prefix = "def f(:\n    pass\n\n\ndef g(a):\n    return "
-    syntax = Syntax(Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix=prefix, suffix="\n")
+    syntax = SyntaxChecker(Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix="\n")
 
     assert syntax.is_sound("a")
     assert not syntax.is_sound("a)) + 1 = [}")
@@ -244,8 +244,8 @@ def test_a_file_that_was_broken_may_stay_so() -> None:
 
 def test_a_docstring_is_prose() -> None:
     prefix = 'def f(a):\n    """Says, if it\'s asked (and only then'
-    syntax = Syntax(
-        Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix=prefix, suffix='\n    what.\n    """\n'
+    syntax = SyntaxChecker(
+        Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix='\n    what.\n    """\n'
     )
 
     assert syntax.is_sound("), that it isn't:")
@@ -254,13 +254,13 @@ def test_a_docstring_is_prose() -> None:
 def test_a_comment_is_prose() -> None:
     prefix = "/*\n * Says, if it's asked\n" + " * and so on\n" * 50 + " * (and"
     suffix = "\n" + " * and so on\n" * 50 + " */\nint a;\n"
-    syntax = Syntax(Grammar.C, parser_of(Grammar.C), prefix=prefix, suffix=suffix)
+    syntax = SyntaxChecker(Grammar.C, make_parser(Grammar.C), prefix=prefix, suffix=suffix)
 
     assert syntax.is_sound(" only then)) it isn't: {")
 
 
 def test_half_a_character_is_text_like_any_other() -> None:
-    syntax = Syntax(Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix="a = ", suffix="")
+    syntax = SyntaxChecker(Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix="a = ", suffix="")
 
     assert syntax.is_sound("'\ud83d'")
 
@@ -268,9 +268,9 @@ def test_half_a_character_is_text_like_any_other() -> None:
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
     prefix, suffix = "def f(a):\n    if a:\n        b = ", "\n        return b\n    return a\n"
-    syntax = Syntax(
+    syntax = SyntaxChecker(
         Grammar.PYTHON,
-        parser_of(Grammar.PYTHON),
+        make_parser(Grammar.PYTHON),
         prefix=prefix.replace("\n", newline),
         suffix=suffix.replace("\n", newline),
     )
@@ -280,10 +280,10 @@ def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
 
 
 def test_each_line_of_a_good_block_is_parsed_once() -> None:
-    parser = CountingParser(parser_of(Grammar.PYTHON))
-    syntax = Syntax(Grammar.PYTHON, parser, prefix="def f(a):\n    ", suffix="\n")
-    gate = Gate(
-        Checks(is_sound=syntax.is_sound, ends_before=syntax.ends_before), line_before="    "
+    parser = CountingParser(make_parser(Grammar.PYTHON))
+    syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix="def f(a):\n    ", suffix="\n")
+    gate = LineGate(
+        LineChecks(is_sound=syntax.is_sound, ends_before=syntax.ends_before), line_before="    "
     )
     num_lines = 60
 
@@ -296,13 +296,15 @@ def test_each_line_of_a_good_block_is_parsed_once() -> None:
 
 def test_what_cannot_be_parsed_is_sound() -> None:
     deep = "- " * 300
-    syntax = Syntax(Grammar.YAML, parser_of(Grammar.YAML), prefix=deep, suffix="\n")
+    syntax = SyntaxChecker(Grammar.YAML, make_parser(Grammar.YAML), prefix=deep, suffix="\n")
 
     assert syntax.is_sound("a]: }")
     assert not syntax.ends_before("a]: }", 0)
 
 
 def test_a_line_that_holds_the_parser_up_is_sound() -> None:
-    syntax = Syntax(Grammar.C, parser_of(Grammar.C), prefix=("a=>" * 160 + "\n") * 9, suffix="\n")
+    syntax = SyntaxChecker(
+        Grammar.C, make_parser(Grammar.C), prefix=("a=>" * 160 + "\n") * 9, suffix="\n"
+    )
 
     assert syntax.is_sound("]")

@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import Regex, models, pre_tokenizers
+from tokenizers import Tokenizer as HfTokenizer
 
 from caret.foundation.environment import BadSetting
-from inference.context.tokenization.tokenizer import Tokens, load_tokens
+from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
 from tests.fakes.cpu_guard import cpu_guard
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
-TOKENS = load_tokens(str(DEMO_WEIGHTS))
+TOKENS = load_tokenizer(str(DEMO_WEIGHTS))
 CODE = inspect.getsource(ArgumentParser)
 
-WITHOUT_PIECES = Tokens(Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")))
+WITHOUT_PIECES = Tokenizer(HfTokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")))
 
 
-def encode_by_line(tokens: Tokens, text: str) -> list[int]:
+def encode_by_line(tokens: Tokenizer, text: str) -> list[int]:
     return [token for ids in tokens.encode_each(tokens.lines(text)) for token in ids]
 
 
@@ -78,13 +79,13 @@ _QWEN = (
 )
 
 
-def byte_level(pattern: str) -> Tokenizer:
+def byte_level(pattern: str) -> HfTokenizer:
     """Trained on nothing: each byte of each piece is a token, so pieces must be told apart."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: number for number, letter in enumerate(alphabet)}
     newline, colon = "Ċ", ":"
     vocabulary[colon + newline] = len(vocabulary)
-    tokenizer = Tokenizer(models.BPE(vocabulary, [(colon, newline)]))
+    tokenizer = HfTokenizer(models.BPE(vocabulary, [(colon, newline)]))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(pattern), "isolated"),
@@ -95,7 +96,7 @@ def byte_level(pattern: str) -> Tokenizer:
 
 
 def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() -> None:
-    tokens = Tokens(byte_level(_QWEN))
+    tokens = Tokenizer(byte_level(_QWEN))
 
     lines = tokens.lines("if a:\n    b\n")
 
@@ -103,28 +104,28 @@ def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() ->
     assert encode_by_line(tokens, CODE) == tokens.encode(CODE)
 
 
-def unseamed() -> Tokens:
-    words = Tokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "word": 2}, unk_token="[UNK]"))
+def unseamed() -> Tokenizer:
+    words = HfTokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "word": 2}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
-    return Tokens(words)
+    return Tokenizer(words)
 
 
 def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -> None:
     assert unseamed().lines("word\nword\n") == ["word\nword\n"]
 
 
-def by_its_own_library() -> Tokens:
+def by_its_own_library() -> Tokenizer:
     """Pieces cut in two steps, which nothing but the model's own library is known to cut alike."""
-    tokenizer = Tokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
+    tokenizer = HfTokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
     never = pre_tokenizers.Split("\0\0", "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([never, tokenizer.pre_tokenizer])
-    return Tokens(tokenizer)
+    return Tokenizer(tokenizer)
 
 
 BY_LIBRARY = by_its_own_library()
 KINDS = {
     "before": TOKENS,
-    "after": Tokens(byte_level(_QWEN)),
+    "after": Tokenizer(byte_level(_QWEN)),
     "library": BY_LIBRARY,
     "unseamed": unseamed(),
 }
@@ -159,4 +160,4 @@ def test_a_texts_lines_are_encoded_in_one_piece(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_folder_without_a_tokenizer_is_named() -> None:
     with pytest.raises(BadSetting, match="/nonexistent-folder"):
-        load_tokens("/nonexistent-folder")
+        load_tokenizer("/nonexistent-folder")

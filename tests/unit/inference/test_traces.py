@@ -6,10 +6,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import new_request_id
-from inference.completion.request_trace import Account
-from inference.recording.otel_spans import Traces, parse_trace_parent
+from inference.completion.request_trace import RequestTrace
+from inference.recording.otel_spans import SpanRecorder, parse_trace_parent
 from inference.recording.stage_timings import STAGES
 from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_arrival, make_request
@@ -18,12 +18,12 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def spans_of(
-    account: Account, *, share: float = 1.0, trusts_clients: bool = False
+    account: RequestTrace, *, share: float = 1.0, trusts_clients: bool = False
 ) -> list[ReadableSpan]:
     exporter = InMemorySpanExporter()
     sampler = ParentBased(root=TraceIdRatioBased(share))
     processor = SimpleSpanProcessor(exporter)
-    Traces(sampler, Resource({}), processor, trusts_clients=trusts_clients).ended(account)
+    SpanRecorder(sampler, Resource({}), processor, trusts_clients=trusts_clients).ended(account)
     return list(exporter.get_finished_spans())
 
 
@@ -61,7 +61,7 @@ def test_spans_lie_where_the_stages_were() -> None:
 
 
 def test_ids_and_counts_are_told() -> None:
-    account = make_ended(prompt_tokens=100, cached_tokens=90, ending=Finish.LENGTH)
+    account = make_ended(prompt_tokens=100, cached_tokens=90, ending=FinishReason.LENGTH)
 
     attributes = of(spans_of(account), "completion").attributes or {}
 
@@ -72,7 +72,7 @@ def test_ids_and_counts_are_told() -> None:
 
 
 def test_an_error_is_the_span_s_status_by_its_code() -> None:
-    account = make_ended(until="generate", ending=Finish.ERROR, error_code="engine_lost")
+    account = make_ended(until="generate", ending=FinishReason.ERROR, error_code="engine_lost")
 
     spans = spans_of(account)
 

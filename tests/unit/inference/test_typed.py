@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.usage import TypedRecord
+from caret.contracts.usage import TypingRecord
 from inference.gateway.protocol.frames import ErrorFrame
 from inference.gateway.protocol.typing_reports import MAX_CHARS, MAX_LANGUAGES
 from tests.fakes.stream_client import Editor, open_editor
@@ -22,7 +22,7 @@ async def test_each_language_is_a_record_of_the_user() -> None:
     async with open_editor() as editor:
         refused = await tell(editor, {"Python": 120, "": 4, "go": 0})
 
-    records = [each for each in editor.journal.records if isinstance(each, TypedRecord)]
+    records = [each for each in editor.journal.records if isinstance(each, TypingRecord)]
     assert [(each.language, each.chars) for each in records] == [("python", 120), ("", 4)]
     assert {(each.tenant_id, each.user_id) for each in records} == {(ACME, ADA)}
     assert len({each.typed_id for each in records}) == 2

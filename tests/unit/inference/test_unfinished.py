@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.open_constructs import finishes
+from inference.filtering.open_constructs import closing_candidates
 
 TEXTS: Final = (
     (Grammar.HTML, "<div class='a'><br><p>", "</p></div>"),
@@ -31,7 +31,7 @@ LONG: Final = (
 def test_blocks_are_finished_by_their_words_and_tags(
     grammar: Grammar, text: str, finish: str
 ) -> None:
-    assert next(iter(finishes(grammar, text)), "") == finish
+    assert next(iter(closing_candidates(grammar, text)), "") == finish
 
 
 @pytest.mark.parametrize(("grammar", "text"), LONG)

@@ -5,26 +5,26 @@ from typing import Any
 import pytest
 
 from caret.foundation.ids import TenantId
-from inference.errors import Busy
+from inference.errors import TooManyRequests
 from inference.gateway.rate_limits.body_quota import (
     MAX_OF_KEY_BYTES,
     MAX_OF_TENANT_BYTES,
     MAX_TOTAL_BYTES,
-    Uploads,
+    BodyQuota,
 )
 from tests.fakes.tenants import make_principal
 
 STEP = MAX_OF_KEY_BYTES
 
 
-def _code(uploads: Uploads, **principal: Any) -> str:
-    with pytest.raises(Busy) as refused:
+def _code(uploads: BodyQuota, **principal: Any) -> str:
+    with pytest.raises(TooManyRequests) as refused:
         uploads.grow(make_principal(**principal), 1)
     return refused.value.code
 
 
 def test_a_key_may_have_so_much_and_no_more() -> None:
-    uploads = Uploads()
+    uploads = BodyQuota()
     uploads.grow(make_principal(key_id="one"), MAX_OF_KEY_BYTES)
 
     assert _code(uploads, key_id="one") == "too_many_requests"
@@ -32,7 +32,7 @@ def test_a_key_may_have_so_much_and_no_more() -> None:
 
 
 def test_a_tenant_has_no_more_by_more_keys() -> None:
-    uploads = Uploads()
+    uploads = BodyQuota()
     for number in range(MAX_OF_TENANT_BYTES // STEP):
         uploads.grow(make_principal(key_id=str(number)), STEP)
 
@@ -41,7 +41,7 @@ def test_a_tenant_has_no_more_by_more_keys() -> None:
 
 
 def test_all_together_are_bounded() -> None:
-    uploads = Uploads()
+    uploads = BodyQuota()
     for number in range(MAX_TOTAL_BYTES // STEP):
         name = str(number)
         uploads.grow(make_principal(tenant_id=TenantId(name), key_id="of " + name), STEP)
@@ -50,7 +50,7 @@ def test_all_together_are_bounded() -> None:
 
 
 def test_what_was_let_go_may_come_again_and_is_forgotten() -> None:
-    uploads, principal = Uploads(), make_principal()
+    uploads, principal = BodyQuota(), make_principal()
     for _ in range(3):
         uploads.grow(principal, MAX_OF_KEY_BYTES)
         uploads.shrink(principal, MAX_OF_KEY_BYTES)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from inference.errors import EngineFailed
-from inference.pools.engine import Chunk, EngineStop
+from inference.errors import EngineError
+from inference.pools.engine import EngineChunk, EngineStop
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 from tests.fakes.polling import until
@@ -91,14 +91,14 @@ async def _serving(
         await runner.cleanup()
 
 
-async def _collect(server: Server, engine: VllmEngine, **fields: Any) -> list[Chunk]:
+async def _collect(server: Server, engine: VllmEngine, **fields: Any) -> list[EngineChunk]:
     async with engine.complete(make_engine_request(server.url, **fields)) as chunks:
         return [chunk async for chunk in chunks]
 
 
-async def _failure(behaviour: Behaviour | None, *, status: int = 200) -> EngineFailed:
+async def _failure(behaviour: Behaviour | None, *, status: int = 200) -> EngineError:
     async with _serving(behaviour, status=status) as (server, engine):
-        with pytest.raises(EngineFailed) as failed:
+        with pytest.raises(EngineError) as failed:
             await _collect(server, engine)
     return failed.value
 
@@ -156,9 +156,9 @@ async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
                 server.step.release()
 
     assert collected == [
-        Chunk("a", 1, None),
-        Chunk("b", 2, EngineStop.STOP),
-        Chunk("", 2, EngineStop.STOP, cached_tokens=2),
+        EngineChunk("a", 1, None),
+        EngineChunk("b", 2, EngineStop.STOP),
+        EngineChunk("", 2, EngineStop.STOP, cached_tokens=2),
     ]
 
 
@@ -166,17 +166,17 @@ async def test_what_has_come_by_the_time_that_it_is_asked_for_is_one_chunk() -> 
     async with _serving(_saying(b"".join(PARTS))) as (server, engine):
         chunks = await _collect(server, engine)
 
-    assert chunks == [Chunk("ab", 2, EngineStop.STOP, cached_tokens=2)]
+    assert chunks == [EngineChunk("ab", 2, EngineStop.STOP, cached_tokens=2)]
 
 
 async def test_text_that_came_with_a_failure_is_told_before_it() -> None:
     async with _serving(_saying(event("a") + b"data: nonsense\n\n")) as (server, engine):  # noqa: SIM117  # the address is known inside
         async with engine.complete(make_engine_request(server.url)) as chunks:
             first = await anext(aiter(chunks))
-            with pytest.raises(EngineFailed):
+            with pytest.raises(EngineError):
                 await anext(aiter(chunks))
 
-    assert first == Chunk("a", 1, None)
+    assert first == EngineChunk("a", 1, None)
 
 
 async def test_the_length_is_a_reason_of_its_own() -> None:
@@ -299,7 +299,7 @@ async def test_a_stream_that_goes_wrong_fails_by_a_code(what: str) -> None:
 async def test_a_stream_that_went_wrong_leaves_no_connection(what: str) -> None:
     behaviour, _ = FAILURES[what]
     async with _serving(behaviour) as (server, engine):
-        with pytest.raises(EngineFailed):
+        with pytest.raises(EngineError):
             await _collect(server, engine)
 
         await until(lambda: server.num_open == 0)
@@ -314,7 +314,7 @@ async def test_an_engine_that_never_answers_is_unavailable() -> None:
     port = server.sockets[0].getsockname()[1]
     async with server, HttpClient(max_stall_s=STALL_S) as client:
         engine = VllmEngine(client)
-        with pytest.raises(EngineFailed) as failed:
+        with pytest.raises(EngineError) as failed:
             async with engine.complete(make_engine_request(f"http://127.0.0.1:{port}")):
                 pass
 
@@ -327,7 +327,7 @@ async def test_an_engine_that_nobody_runs_is_unavailable() -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     async with HttpClient(max_stall_s=STALL_S) as client:
         engine = VllmEngine(client)
-        with pytest.raises(EngineFailed) as failed:
+        with pytest.raises(EngineError) as failed:
             async with engine.complete(make_engine_request(url)):
                 pass
 
@@ -389,6 +389,6 @@ async def test_nothing_more_comes_of_an_answer_that_was_left() -> None:
         async with engine.complete(make_engine_request(server.url)) as chunks:
             await anext(aiter(chunks))
 
-        with pytest.raises(EngineFailed) as failed:
+        with pytest.raises(EngineError) as failed:
             await anext(aiter(chunks))
         assert failed.value.code == "engine_lost"

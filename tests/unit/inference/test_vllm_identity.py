@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from inference.pools.discovery.pool_members import NoAddress, NoAnswer
-from inference.pools.discovery.replica_identity import PROBE_TEXT, Identity
+from inference.pools.discovery.pool_members import NameNotFound, Unreachable
+from inference.pools.discovery.replica_identity import PROBE_TEXT, ReplicaIdentity
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.identity import VllmIdentity
 
@@ -53,7 +53,7 @@ async def _served(app: web.Application) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def _ask(url: str) -> Identity:
+async def _ask(url: str) -> ReplicaIdentity:
     async with aiohttp.ClientSession() as session:
         return await VllmIdentity(session).ask(Replica(name="", url=url), "demo")
 
@@ -62,7 +62,7 @@ async def test_models_tokenizer_and_blocks_are_read() -> None:
     async with _server(MODELS, {"count": 2, "tokens": [1, 2]}, METRICS) as url:
         said = await _ask(url)
 
-    assert said == Identity(
+    assert said == ReplicaIdentity(
         roots={"demo": "/models/demo"},
         max_context_tokens={"demo": 4096},
         token_ids=(1, 2),
@@ -72,20 +72,20 @@ async def test_models_tokenizer_and_blocks_are_read() -> None:
 
 async def test_what_it_does_not_know_is_not_guessed() -> None:
     async with _served(web.Application()) as url:
-        assert await _ask(url) == Identity()
+        assert await _ask(url) == ReplicaIdentity()
 
 
 async def test_what_it_garbles_is_not_guessed_either() -> None:
     async with _server({"data": 1}, {"tokens": "x"}, "vllm:cache_config_info{} 1.0\n") as url:
-        assert await _ask(url) == Identity()
+        assert await _ask(url) == ReplicaIdentity()
 
 
 async def test_nobody_there_is_told_apart_from_no_such_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
-    with pytest.raises(NoAnswer) as nobody:
+    with pytest.raises(Unreachable) as nobody:
         await _ask(f"http://127.0.0.1:{port}")
-    with pytest.raises(NoAddress):
+    with pytest.raises(NameNotFound):
         await _ask("http://engine.invalid:8000")
-    assert not isinstance(nobody.value, NoAddress)
+    assert not isinstance(nobody.value, NameNotFound)

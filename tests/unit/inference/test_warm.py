@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
-from inference.completion.incoming_request import Arrival, DraftFile
-from inference.errors import Dropped, EngineFailed
-from inference.pipeline import serve, warm
+from inference.completion.incoming_request import ContextFile, IncomingRequest
+from inference.errors import CompletionDropped, EngineError
+from inference.pipeline import serve, warm_up
 from inference.prefix_cache import warmup as stage
 from inference.prefix_cache.warmup import (
     MAX_AGE_S,
@@ -31,7 +31,7 @@ from tests.fakes.polling import until
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ACME, GLOBEX, make_principal
 
-OTHER_FILE = DraftFile("b.py", "def area(self):\n    return 1\n" * 40, edited_at=0.0)
+OTHER_FILE = ContextFile("b.py", "def area(self):\n    return 1\n" * 40, edited_at=0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +43,11 @@ class Warming:
     """Stands in for the pipeline."""
 
     def __init__(self, *, errors: Sequence[Exception] = ()) -> None:
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[IncomingRequest] = []
         self._errors = iter(errors)
         self.hangs = False
 
-    async def __call__(self, arrival: Arrival) -> None:
+    async def __call__(self, arrival: IncomingRequest) -> None:
         self.arrivals.append(arrival)
         if error := next(self._errors, None):
             raise error
@@ -166,12 +166,12 @@ async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwar
     warmer = Warmer(FakeClock())
     busy, paths = asyncio.Event(), list[str]()
 
-    async def warm(arrival: Arrival) -> None:
+    async def warm(arrival: IncomingRequest) -> None:
         paths.append(arrival.draft.path)
         if arrival.draft.path.startswith("acme"):
             await busy.wait()
             if paths.count(arrival.draft.path) == 1:
-                raise Dropped(Finish.SHED)
+                raise CompletionDropped(FinishReason.SHED)
 
     async with _running(warmer, warm):
         for number in range(MAX_AT_ONCE):
@@ -186,7 +186,7 @@ async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwar
 
 
 async def test_what_was_shed_is_tried_again() -> None:
-    shed = Dropped(Finish.SHED)
+    shed = CompletionDropped(FinishReason.SHED)
     warmer, warming = Warmer(FakeClock()), Warming(errors=[shed, shed])
 
     async with _running(warmer, warming):
@@ -198,7 +198,7 @@ async def test_what_was_shed_is_tried_again() -> None:
 
 async def test_what_is_shed_each_time_is_let_go() -> None:
     warmer = Warmer(FakeClock())
-    warming = Warming(errors=[Dropped(Finish.SHED)] * 99)
+    warming = Warming(errors=[CompletionDropped(FinishReason.SHED)] * 99)
 
     async with _running(warmer, warming):
         warmer.opens(ACME, make_arrival())
@@ -209,7 +209,7 @@ async def test_what_is_shed_each_time_is_let_go() -> None:
 
 async def test_what_failed_is_not_tried_again() -> None:
     warmer = Warmer(FakeClock())
-    warming = Warming(errors=[EngineFailed("engine_lost", "")])
+    warming = Warming(errors=[EngineError("engine_lost", "")])
 
     async with _running(warmer, warming):
         warmer.opens(ACME, make_arrival())
@@ -273,7 +273,7 @@ def test_a_repository_that_was_left_for_long_is_new_again() -> None:
     assert warmer.num_waiting == 2
 
 
-def _opened(gateway: FakeGateway, **fields: Any) -> Arrival:
+def _opened(gateway: FakeGateway, **fields: Any) -> IncomingRequest:
     arrival = make_arrival(key_text=KEY.text, clock=gateway.clock, is_warm_up=True, **fields)
     return replace(arrival, draft=replace(arrival.draft, files=(OTHER_FILE,)))
 
@@ -282,7 +282,7 @@ async def test_only_what_stays_put_is_prefilled_and_nothing_is_recorded() -> Non
     gateway = FakeGateway()
     arrival = _opened(gateway, prefix="a = 1\n" * 50)
 
-    await warm(gateway.plane, arrival)
+    await warm_up(gateway.plane, arrival)
     client = FakeClient()
     draft = replace(arrival.draft, is_warm_up=False)
     await serve(gateway.plane, replace(arrival, draft=draft), client)
@@ -299,8 +299,8 @@ async def test_only_what_stays_put_is_prefilled_and_nothing_is_recorded() -> Non
 async def test_where_little_stays_put_nothing_is_asked() -> None:
     gateway = FakeGateway()
 
-    with pytest.raises(Dropped):
-        await warm(gateway.plane, make_arrival(key_text=KEY.text, is_warm_up=True))
+    with pytest.raises(CompletionDropped):
+        await warm_up(gateway.plane, make_arrival(key_text=KEY.text, is_warm_up=True))
 
     assert gateway.engine.requests == []
 
@@ -309,15 +309,15 @@ async def test_a_busy_replica_is_not_warmed() -> None:
     gateway = FakeGateway()
     (replica,) = gateway.plane.router.pools.by_name["demo-fast"].replicas
 
-    with gateway.plane.router.replicas.attempt(replica), pytest.raises(Dropped):
-        await warm(gateway.plane, _opened(gateway))
+    with gateway.plane.router.replicas.attempt(replica), pytest.raises(CompletionDropped):
+        await warm_up(gateway.plane, _opened(gateway))
 
     assert gateway.engine.requests == []
 
 
 async def test_a_warm_up_gives_way_to_a_request_and_leaves_nothing_behind() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
-    warming = asyncio.create_task(warm(gateway.plane, _opened(gateway)))
+    warming = asyncio.create_task(warm_up(gateway.plane, _opened(gateway)))
     await until(lambda: gateway.engine.num_open == 1)
 
     gateway.engine.hangs = False
@@ -333,7 +333,7 @@ async def test_a_warm_up_gives_way_to_a_request_and_leaves_nothing_behind() -> N
 
 async def test_a_warm_up_does_not_count_as_load() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
-    warming = asyncio.create_task(warm(gateway.plane, _opened(gateway)))
+    warming = asyncio.create_task(warm_up(gateway.plane, _opened(gateway)))
     await until(lambda: gateway.engine.num_open == 1)
 
     num_under_way = gateway.plane.router.replicas.num_under_way(gateway.engine.requests[0].replica)

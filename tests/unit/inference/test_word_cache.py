@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
-from inference.context.tokenization.word_cache import freeze_word_cache
+from inference.context.tokenization.word_cache import prefill_word_cache
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 SENT = "globex_secret_word"
@@ -30,13 +30,13 @@ def test_the_library_remembers_what_was_sent(tokenizer: Tokenizer) -> None:
 
 
 def test_a_frozen_cache_does_not(tokenizer: Tokenizer) -> None:
-    freeze_word_cache(tokenizer)
+    prefill_word_cache(tokenizer)
 
     assert not _is_cached(tokenizer, SENT)
 
 
 def test_a_frozen_cache_has_the_words_of_the_vocabulary(tokenizer: Tokenizer) -> None:
-    freeze_word_cache(tokenizer)
+    prefill_word_cache(tokenizer)
 
     assert _is_cached(tokenizer, " return")
 
@@ -45,7 +45,7 @@ def test_a_vocabulary_smaller_than_the_cache_is_frozen_as_well() -> None:
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz_")}
     small = Tokenizer(models.BPE(letters, []))
 
-    freeze_word_cache(small)
+    prefill_word_cache(small)
 
     assert not _is_cached(small, SENT)
 
@@ -53,6 +53,6 @@ def test_a_vocabulary_smaller_than_the_cache_is_frozen_as_well() -> None:
 def test_a_model_without_a_cache_stays_as_it_is() -> None:
     words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
 
-    freeze_word_cache(words)
+    prefill_word_cache(words)
 
     assert words.encode("a").ids == [1]

@@ -2,11 +2,11 @@
 
 from typing import Any, cast
 
-from caret.contracts.retrieval import Scope, Sealer
+from caret.contracts.retrieval import RetrievalScope, Sealer
 from caret.foundation.ids import TenantId
-from inference.retrieval.redis_client import MAX_WAIT_S, Courier
-from inference.retrieval.send_queue import Errand, Outbox
-from inference.retrieval.snippet_cache import Memory, Place
+from inference.retrieval.redis_client import MAX_WAIT_S, RetrievalClient
+from inference.retrieval.send_queue import OutgoingMessage, SendQueue
+from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
@@ -21,20 +21,20 @@ class _Redis:
         return None
 
 
-def _courier(clock: FakeClock, outbox: Outbox) -> Courier:
+def _courier(clock: FakeClock, outbox: SendQueue) -> RetrievalClient:
     redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
-    return Courier(redis, sealer, memory=Memory(clock), outbox=outbox, clock=clock)
+    return RetrievalClient(redis, sealer, memory=SnippetCache(clock), outbox=outbox, clock=clock)
 
 
-def _errand(number: int, tenant_id: TenantId, *, is_question: bool = True) -> Errand:
-    place = Place(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
-    scope = Scope(holder="", repository="shop")
-    return Errand(place, tenant_id, scope, is_question, "text = read()\n")
+def _errand(number: int, tenant_id: TenantId, *, is_question: bool = True) -> OutgoingMessage:
+    place = FileKey(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
+    scope = RetrievalScope(holder="", repository="shop")
+    return OutgoingMessage(place, tenant_id, scope, is_question, "text = read()\n")
 
 
 async def test_one_tenants_questions_displace_nobody_elses() -> None:
     clock = FakeClock()
-    outbox = Outbox(clock)
+    outbox = SendQueue(clock)
     courier = _courier(clock, outbox)
 
     for number in range(1_000):
@@ -47,7 +47,7 @@ async def test_one_tenants_questions_displace_nobody_elses() -> None:
 
 async def test_files_of_a_scope_without_answers_are_due_again() -> None:
     clock = FakeClock()
-    outbox = Outbox(clock)
+    outbox = SendQueue(clock)
     courier = _courier(clock, outbox)
     asked, file = _errand(0, ACME), _errand(1, ACME, is_question=False)
     for errand in (asked, file, _errand(1, GLOBEX, is_question=False)):

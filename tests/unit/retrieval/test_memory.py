@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from inference.completion.snippet import Snippet
-from inference.retrieval.snippet_cache import LIFETIME_S, Memory, Place
+from inference.retrieval.snippet_cache import LIFETIME_S, FileKey, SnippetCache
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import make_policy
 
-HERE = Place(namespace="acme||0", repository="shop", path="now.py")
+HERE = FileKey(namespace="acme||0", repository="shop", path="now.py")
 FOUND = (Snippet("invoices.py", "total", 0.9), Snippet("secrets/a.py", "key", 0.5))
 POLICY = make_policy(retrieval=("shop",))
 
@@ -20,7 +20,7 @@ def clock() -> FakeClock:
 
 
 def test_it_is_there_for_its_place(clock: FakeClock) -> None:
-    memory = Memory(clock)
+    memory = SnippetCache(clock)
 
     memory.put(HERE, FOUND)
 
@@ -32,14 +32,14 @@ def test_it_is_there_for_its_place(clock: FakeClock) -> None:
     [{"namespace": "acme||1"}, {"namespace": "globex||0"}, {"repository": "s"}, {"path": "b.py"}],
 )
 def test_it_is_nowhere_else(clock: FakeClock, change: dict[str, str]) -> None:
-    memory = Memory(clock)
+    memory = SnippetCache(clock)
     memory.put(HERE, FOUND)
 
     assert memory.of(replace(HERE, **change), make_policy(retrieval=("*",))) == ()
 
 
 def test_it_is_forgotten_in_time(clock: FakeClock) -> None:
-    memory = Memory(clock)
+    memory = SnippetCache(clock)
     memory.put(HERE, FOUND)
 
     clock.pass_s(LIFETIME_S)
@@ -48,7 +48,7 @@ def test_it_is_forgotten_in_time(clock: FakeClock) -> None:
 
 
 def test_what_nobody_asks_for_is_forgotten_too(clock: FakeClock) -> None:
-    memory = Memory(clock)
+    memory = SnippetCache(clock)
     memory.put(HERE, FOUND)
     clock.pass_s(LIFETIME_S)
 
@@ -58,7 +58,7 @@ def test_what_nobody_asks_for_is_forgotten_too(clock: FakeClock) -> None:
 
 
 def test_a_policy_that_changed_takes_back_what_it_no_longer_allows(clock: FakeClock) -> None:
-    memory = Memory(clock)
+    memory = SnippetCache(clock)
     memory.put(HERE, FOUND)
     memory.of(HERE, POLICY)
 
@@ -71,7 +71,7 @@ def test_a_policy_that_changed_takes_back_what_it_no_longer_allows(clock: FakeCl
 
 
 def test_the_least_recently_used_place_makes_room(clock: FakeClock) -> None:
-    memory = Memory(clock, max_places=8)
+    memory = SnippetCache(clock, max_places=8)
     places = [replace(HERE, path=f"{number}.py") for number in range(3)]
     memory.put(places[0], FOUND)
     memory.put(places[1], FOUND)
@@ -83,11 +83,11 @@ def test_the_least_recently_used_place_makes_room(clock: FakeClock) -> None:
 
 
 def test_one_tenants_places_displace_nobody_elses(clock: FakeClock) -> None:
-    memory = Memory(clock, max_places=100)
+    memory = SnippetCache(clock, max_places=100)
     memory.put(HERE, FOUND)
 
     for number in range(100):
-        theirs = Place(namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py")
+        theirs = FileKey(namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py")
         memory.put(theirs, FOUND)
 
     assert memory.of(HERE, POLICY) == FOUND

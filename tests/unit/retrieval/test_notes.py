@@ -1,10 +1,10 @@
 """Notes of places: bounded, in shares, and found by scope."""
 
-from inference.retrieval.snippet_cache import Place
-from inference.retrieval.tenant_lru import Notes
+from inference.retrieval.snippet_cache import FileKey
+from inference.retrieval.tenant_lru import TenantLru
 
 
-class _Counted(Place):
+class _Counted(FileKey):
     """A place that counts how often it is looked at."""
 
     num_looks = 0
@@ -15,12 +15,12 @@ class _Counted(Place):
         return super().scope
 
 
-def _place(number: int, tenant: str = "acme", repository: str = "shop") -> Place:
+def _place(number: int, tenant: str = "acme", repository: str = "shop") -> FileKey:
     return _Counted(f"{tenant}||0", repository, f"{number}.py")
 
 
 def test_a_tenants_least_recently_used_goes_first() -> None:
-    notes = Notes[Place, int](max_items=12)
+    notes = TenantLru[FileKey, int](max_items=12)
     for number in range(3):
         notes.put(_place(number), number)
     notes.use(_place(0))
@@ -31,7 +31,7 @@ def test_a_tenants_least_recently_used_goes_first() -> None:
 
 
 def test_when_all_is_full_it_is_who_has_most_that_gives_way() -> None:
-    notes = Notes[Place, int](max_items=8)
+    notes = TenantLru[FileKey, int](max_items=8)
     for number in range(8):
         notes.put(_place(number, f"t{number // 2}"), number)
 
@@ -42,7 +42,7 @@ def test_when_all_is_full_it_is_who_has_most_that_gives_way() -> None:
 
 
 def test_a_scope_is_dropped_without_a_look_at_the_others() -> None:
-    notes = Notes[Place, int](max_items=10_000)
+    notes = TenantLru[FileKey, int](max_items=10_000)
     for number in range(2_000):
         notes.put(_place(number, repository="shop" if number < 5 else "other"), number)
     _Counted.num_looks = 0

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from caret.contracts.retrieval import Scope
+from caret.contracts.retrieval import RetrievalScope
 from caret.foundation.ids import TenantId
 from inference.retrieval.send_queue import (
     FILE_EVERY_S,
@@ -13,10 +13,10 @@ from inference.retrieval.send_queue import (
     MAX_OF_TENANT,
     MAX_QUESTIONS,
     QUESTION_EVERY_S,
-    Errand,
-    Outbox,
+    OutgoingMessage,
+    SendQueue,
 )
-from inference.retrieval.snippet_cache import Place
+from inference.retrieval.snippet_cache import FileKey
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import ACME, GLOBEX
 
@@ -27,28 +27,28 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def outbox(clock: FakeClock) -> Outbox:
-    return Outbox(clock)
+def outbox(clock: FakeClock) -> SendQueue:
+    return SendQueue(clock)
 
 
-def errand(path: str, *, tenant_id: TenantId = ACME, is_question: bool = False) -> Errand:
-    return Errand(
-        place=Place(namespace=tenant_id, repository="shop", path=path),
+def errand(path: str, *, tenant_id: TenantId = ACME, is_question: bool = False) -> OutgoingMessage:
+    return OutgoingMessage(
+        place=FileKey(namespace=tenant_id, repository="shop", path=path),
         tenant_id=tenant_id,
-        scope=Scope(holder="", repository="shop"),
+        scope=RetrievalScope(holder="", repository="shop"),
         is_question=is_question,
         text="text",
     )
 
 
-def taken(outbox: Outbox) -> list[Errand]:
+def taken(outbox: SendQueue) -> list[OutgoingMessage]:
     found = []
     while (each := outbox.take()) is not None:
         found.append(each)
     return found
 
 
-def test_questions_are_taken_before_files(outbox: Outbox) -> None:
+def test_questions_are_taken_before_files(outbox: SendQueue) -> None:
     file, question = errand("a.py"), errand("b.py", is_question=True)
     outbox.put(file)
     outbox.put(question)
@@ -60,7 +60,7 @@ def test_questions_are_taken_before_files(outbox: Outbox) -> None:
     ("is_question", "every_s"), [(True, QUESTION_EVERY_S), (False, FILE_EVERY_S)]
 )
 def test_what_was_put_is_due_again_later(
-    outbox: Outbox, clock: FakeClock, is_question: bool, every_s: float
+    outbox: SendQueue, clock: FakeClock, is_question: bool, every_s: float
 ) -> None:
     each = errand("a.py", is_question=is_question)
     before = outbox.is_due(each.place, is_question=is_question)
@@ -78,7 +78,7 @@ def test_what_was_put_is_due_again_later(
 
 @pytest.mark.parametrize(("is_question", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
 def test_one_tenant_leaves_room_for_the_others(
-    outbox: Outbox, is_question: bool, limit: int
+    outbox: SendQueue, is_question: bool, limit: int
 ) -> None:
     for number in range(limit):
         outbox.put(errand(f"{number}.py", is_question=is_question))
@@ -91,14 +91,14 @@ def test_one_tenant_leaves_room_for_the_others(
     assert found[-1] == neighbour
 
 
-def test_there_is_an_end_to_it(outbox: Outbox) -> None:
+def test_there_is_an_end_to_it(outbox: SendQueue) -> None:
     for number in range(MAX_FILES + 10):
         outbox.put(errand("a.py", tenant_id=TenantId(str(number))))
 
     assert len(taken(outbox)) == MAX_FILES
 
 
-def test_what_found_no_room_is_still_due(outbox: Outbox) -> None:
+def test_what_found_no_room_is_still_due(outbox: SendQueue) -> None:
     errands = [errand(f"{number}.py") for number in range(MAX_FILES)]
     for each in errands:
         outbox.put(each)
@@ -108,7 +108,7 @@ def test_what_found_no_room_is_still_due(outbox: Outbox) -> None:
     assert due == errands[MAX_FILES // MAX_OF_TENANT :]
 
 
-def test_room_is_there_again_once_it_is_taken(outbox: Outbox) -> None:
+def test_room_is_there_again_once_it_is_taken(outbox: SendQueue) -> None:
     for _ in range(3):
         for number in range(MAX_FILES // MAX_OF_TENANT):
             outbox.put(errand(f"{number}.py"))
@@ -116,7 +116,7 @@ def test_room_is_there_again_once_it_is_taken(outbox: Outbox) -> None:
         assert len(taken(outbox)) == MAX_FILES // MAX_OF_TENANT
 
 
-def test_what_was_cleared_is_gone_and_due(outbox: Outbox) -> None:
+def test_what_was_cleared_is_gone_and_due(outbox: SendQueue) -> None:
     outbox.put(errand("a.py"))
     outbox.clear()
 
@@ -124,7 +124,7 @@ def test_what_was_cleared_is_gone_and_due(outbox: Outbox) -> None:
     assert outbox.is_due(errand("a.py").place, is_question=False)
 
 
-async def test_it_wakes_who_waits(outbox: Outbox) -> None:
+async def test_it_wakes_who_waits(outbox: SendQueue) -> None:
     waiting = asyncio.create_task(outbox.wait(timeout_s=60.0))
     await asyncio.sleep(0)
 
@@ -133,7 +133,7 @@ async def test_it_wakes_who_waits(outbox: Outbox) -> None:
     await asyncio.wait_for(waiting, timeout=5.0)
 
 
-async def test_it_lets_wait_who_has_taken_all(outbox: Outbox) -> None:
+async def test_it_lets_wait_who_has_taken_all(outbox: SendQueue) -> None:
     outbox.put(errand("a.py"))
     taken(outbox)
 
@@ -145,7 +145,7 @@ async def test_it_lets_wait_who_has_taken_all(outbox: Outbox) -> None:
     waiting.cancel()
 
 
-def test_who_finds_nothing_asks_less_and_less(outbox: Outbox, clock: FakeClock) -> None:
+def test_who_finds_nothing_asks_less_and_less(outbox: SendQueue, clock: FakeClock) -> None:
     question = errand("a.py", is_question=True)
     pauses = []
     for _ in range(7):

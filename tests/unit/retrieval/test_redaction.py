@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from inference.retrieval.redaction import redacted
+from inference.retrieval.redaction import redact_in_slices
 
 KEY = "AKIA" + "QX7RT2MNV4KLPZ3J"
 
@@ -12,7 +12,7 @@ KEY = "AKIA" + "QX7RT2MNV4KLPZ3J"
 async def test_a_secret_is_taken_out_and_the_rest_stays() -> None:
     text = f"def connect():\n    return client('{KEY}')\n"
 
-    found = await redacted("a.py", text)
+    found = await redact_in_slices("a.py", text)
 
     assert KEY not in found
     assert found.startswith("def connect():\n    return client('")
@@ -23,7 +23,7 @@ async def test_a_private_key_is_taken_out_whole() -> None:
     body = "\n".join(["MIIEowIBAAKCAQEA7bq3kPzYx0fR"] * 5)
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\nx = 1\n"
 
-    found = await redacted("a.py", text)
+    found = await redact_in_slices("a.py", text)
 
     assert "MIIEow" not in found
     assert found.endswith("x = 1\n")
@@ -42,7 +42,7 @@ async def test_others_have_their_turn_while_it_works(text: str, least: float) ->
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    await redacted("a.py", text)
+    await redact_in_slices("a.py", text)
     counting.cancel()
 
     assert turns >= least

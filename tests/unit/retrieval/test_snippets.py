@@ -5,28 +5,28 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Isolation
-from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, Scope
-from inference.completion.incoming_request import DraftFile, Message
-from inference.completion.request import Admitted
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, RetrievalScope
+from inference.completion.incoming_request import ChatMessage, ContextFile
+from inference.completion.request import AdmittedRequest
 from inference.completion.snippet import Snippet
 from inference.retrieval.background_snippets import BackgroundSnippets
-from inference.retrieval.send_queue import Errand, Outbox
-from inference.retrieval.snippet_cache import Memory, Place
+from inference.retrieval.send_queue import OutgoingMessage, SendQueue
+from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import ADA, make_policy, make_principal
 
 FOUND = (Snippet("b.py", "found", 0.5),)
-FILES = (DraftFile(path="b.py", text="other", edited_at=0),)
+FILES = (ContextFile(path="b.py", text="other", edited_at=0),)
 
 
 class Gateway:
     def __init__(self) -> None:
         clock = FakeClock()
-        self.memory, self.outbox = Memory(clock), Outbox(clock)
+        self.memory, self.outbox = SnippetCache(clock), SendQueue(clock)
         self.snippets = BackgroundSnippets(self.memory, self.outbox)
 
-    def errands(self, admitted: Admitted) -> list[Errand]:
+    def errands(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
         """What a request starts."""
         self.snippets.of(admitted)
         found = []
@@ -40,7 +40,9 @@ def gateway() -> Gateway:
     return Gateway()
 
 
-def admitted(*globs: str, isolation: Isolation = Isolation.SHARED, **fields: Any) -> Admitted:
+def admitted(
+    *globs: str, isolation: Isolation = Isolation.SHARED, **fields: Any
+) -> AdmittedRequest:
     policy = make_policy(retrieval=globs or ("shop",), isolation=isolation)
     defaults = {"repository": "shop", "path": "a.py", "prefix": "x = ", "suffix": "\n"}
     return make_admitted(make_principal(policy=policy), **{**defaults, **fields})
@@ -54,13 +56,13 @@ def test_a_request_sends_its_files_and_asks(gateway: Gateway) -> None:
         (False, "a.py", "x = \n"),
         (False, "b.py", "other"),
     ]
-    assert {each.scope for each in errands} == {Scope(holder="", repository="shop")}
+    assert {each.scope for each in errands} == {RetrievalScope(holder="", repository="shop")}
 
 
 def test_the_next_one_sends_nothing_and_has_what_was_found(gateway: Gateway) -> None:
     request = admitted(files=FILES)
     first = gateway.snippets.of(request)
-    place = Place(request.principal.namespace, "shop", "a.py")
+    place = FileKey(request.principal.namespace, "shop", "a.py")
     gateway.memory.put(place, FOUND)
     gateway.errands(request)
 
@@ -76,7 +78,7 @@ def test_the_next_one_sends_nothing_and_has_what_was_found(gateway: Gateway) -> 
         {"repository": ""},
         {"path": ""},
         {"is_raw": True},
-        {"messages": (Message("user", "hello"),)},
+        {"messages": (ChatMessage("user", "hello"),)},
     ],
 )
 def test_others_start_nothing(gateway: Gateway, fields: dict[str, Any]) -> None:
@@ -91,7 +93,7 @@ def test_without_an_opt_in_nothing_starts(gateway: Gateway) -> None:
 
 def test_who_has_opted_out_has_nothing_of_what_was_found(gateway: Gateway) -> None:
     request = admitted()
-    gateway.memory.put(Place(request.principal.namespace, "shop", "a.py"), FOUND)
+    gateway.memory.put(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
 
     assert gateway.snippets.of(admitted("blog")) == ()
 
@@ -105,7 +107,7 @@ def test_in_strict_isolation_files_are_the_users_own(gateway: Gateway) -> None:
 
 def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
     long = "x" * MAX_FILE_CHARS
-    files = (DraftFile("b.py", long, 0), DraftFile("c.py", long + "x", 0))
+    files = (ContextFile("b.py", long, 0), ContextFile("c.py", long + "x", 0))
 
     errands = gateway.errands(admitted(prefix=long, suffix="y", files=files))
 

@@ -7,35 +7,35 @@ import pytest
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, TenantId, UserId
-from tenants.base.errors import Forbidden, Invalid
+from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.scopes import Scope, modes_of, permissions_of
+from tenants.identity.api_keys.scopes import KeyScope, modes_of, permissions_of
 from tenants.identity.api_keys.validation import (
     MAX_NETWORKS,
-    NewKey,
+    KeyRequest,
     check_lifetime,
-    check_wish,
     require_no_longer,
-    require_within,
+    require_not_wider_than_actor,
+    validate_key_request,
 )
-from tenants.security.authorization.actor import Actor, Grant
+from tenants.security.authorization.actor import Actor, KeyGrant
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-WISH = NewKey(kind=KeyKind.SERVICE, owner_id=None, name="CI", expires_at=None)
+WISH = KeyRequest(kind=KeyKind.SERVICE, owner_id=None, name="CI", expires_at=None)
 ALICE = Actor(TenantId("t"), UserId("alice"), Role.ADMINISTRATOR, address=None, request_id="")
 
 
 def a_key(
-    *scopes: Scope, networks: tuple[str, ...] = (), expires_at: datetime | None = None
+    *scopes: KeyScope, networks: tuple[str, ...] = (), expires_at: datetime | None = None
 ) -> Actor:
-    grant = Grant(permissions_of(scopes), modes_of(scopes), networks, expires_at)
+    grant = KeyGrant(permissions_of(scopes), modes_of(scopes), networks, expires_at)
     return replace(ALICE, user_id=None, key=LookupId("Ab3dE6gH"), grant=grant)
 
 
 def test_networks_are_kept_once_in_one_spelling() -> None:
     wish = replace(WISH, networks=("192.0.2.7", "192.0.2.7/32", "2001:DB8::/32"))
 
-    assert check_wish(wish, NOW).networks == ("192.0.2.7/32", "2001:db8::/32")
+    assert validate_key_request(wish, NOW).networks == ("192.0.2.7/32", "2001:db8::/32")
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_networks_are_kept_once_in_one_spelling() -> None:
     [("x",), ("192.0.2.7/24",), ("",), ("10.0.0.0/8",) * (MAX_NETWORKS + 1), ("0.0.0.0/0\0",)],
 )
 def test_networks_that_are_none_are_refused(networks: tuple[str, ...]) -> None:
-    with pytest.raises(Invalid) as caught:
-        check_wish(replace(WISH, networks=networks), NOW)
+    with pytest.raises(InvalidValue) as caught:
+        validate_key_request(replace(WISH, networks=networks), NOW)
 
     assert caught.value.field == "networks"
 
 
 def test_a_key_is_for_something() -> None:
-    with pytest.raises(Invalid) as caught:
-        check_wish(replace(WISH, scopes=frozenset()), NOW)
+    with pytest.raises(InvalidValue) as caught:
+        validate_key_request(replace(WISH, scopes=frozenset()), NOW)
 
     assert caught.value.field == "scopes"
 
@@ -59,11 +59,14 @@ def test_a_key_is_for_something() -> None:
 @pytest.mark.parametrize("kind", [KeyKind.DEVELOPER, KeyKind.TEST])
 def test_only_service_keys_have_scopes_of_the_api(kind: KeyKind) -> None:
     wish = replace(
-        WISH, kind=kind, owner_id=UserId("ada"), scopes=frozenset({Scope.CHAT, Scope.USAGE_READ})
+        WISH,
+        kind=kind,
+        owner_id=UserId("ada"),
+        scopes=frozenset({KeyScope.CHAT, KeyScope.USAGE_READ}),
     )
 
-    with pytest.raises(Invalid) as caught:
-        check_wish(wish, NOW)
+    with pytest.raises(InvalidValue) as caught:
+        validate_key_request(wish, NOW)
 
     assert caught.value.field == "scopes"
 
@@ -80,45 +83,50 @@ def test_a_lifetime_is_within_the_policys(
     if is_good:
         check_lifetime(expires_at, NOW, max_days=max_days)
     else:
-        with pytest.raises(Invalid, match="30 days"):
+        with pytest.raises(InvalidValue, match="30 days"):
             check_lifetime(expires_at, NOW, max_days=max_days)
 
 
 def test_a_person_gives_what_his_role_has() -> None:
-    require_within(ALICE, scopes=frozenset(Scope), networks=())
+    require_not_wider_than_actor(ALICE, scopes=frozenset(KeyScope), networks=())
     with pytest.raises(Forbidden):
-        require_within(
-            replace(ALICE, role=Role.BILLING), scopes=frozenset({Scope.KEYS_READ}), networks=()
+        require_not_wider_than_actor(
+            replace(ALICE, role=Role.BILLING), scopes=frozenset({KeyScope.KEYS_READ}), networks=()
         )
 
 
 @pytest.mark.parametrize(
-    "scopes", [{Scope.POLICIES_WRITE}, {Scope.USAGE_READ}, {Scope.INFERENCE}, {Scope.FIM}]
+    "scopes",
+    [{KeyScope.POLICIES_WRITE}, {KeyScope.USAGE_READ}, {KeyScope.INFERENCE}, {KeyScope.FIM}],
 )
-def test_a_key_makes_none_with_more_scopes_than_it_has(scopes: set[Scope]) -> None:
-    maker = a_key(Scope.KEYS_WRITE, Scope.CHAT)
+def test_a_key_makes_none_with_more_scopes_than_it_has(scopes: set[KeyScope]) -> None:
+    maker = a_key(KeyScope.KEYS_WRITE, KeyScope.CHAT)
 
     with pytest.raises(Forbidden):
-        require_within(maker, scopes=frozenset(scopes), networks=())
+        require_not_wider_than_actor(maker, scopes=frozenset(scopes), networks=())
 
 
 def test_a_key_makes_others_of_what_it_has() -> None:
-    maker = a_key(Scope.KEYS_WRITE, Scope.INFERENCE)
+    maker = a_key(KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
-    require_within(maker, scopes=frozenset({Scope.KEYS_READ, Scope.CHAT}), networks=())
+    require_not_wider_than_actor(
+        maker, scopes=frozenset({KeyScope.KEYS_READ, KeyScope.CHAT}), networks=()
+    )
 
 
 @pytest.mark.parametrize("networks", [(), ("198.51.100.0/24",), ("192.0.0.0/16",)])
 def test_a_key_makes_none_that_is_good_where_it_is_not(networks: tuple[str, ...]) -> None:
-    maker = a_key(Scope.KEYS_WRITE, networks=("192.0.2.0/24",))
+    maker = a_key(KeyScope.KEYS_WRITE, networks=("192.0.2.0/24",))
 
     with pytest.raises(Forbidden):
-        require_within(maker, scopes=frozenset({Scope.KEYS_READ}), networks=networks)
+        require_not_wider_than_actor(
+            maker, scopes=frozenset({KeyScope.KEYS_READ}), networks=networks
+        )
 
 
 @pytest.mark.parametrize("expires_at", [None, NOW + timedelta(days=2)])
 def test_a_key_makes_none_that_outlives_it(expires_at: datetime | None) -> None:
-    maker = a_key(Scope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
+    maker = a_key(KeyScope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
 
     require_no_longer(maker, NOW + timedelta(days=1))
     with pytest.raises(Forbidden):

@@ -7,9 +7,14 @@ from uuid import UUID
 import pytest
 
 from tenants.models import AuditEntry
-from tenants.security.audit.hash_chain import GENESIS, Entry, document_of, hash_of
-from tenants.security.audit.queries import Head
-from tenants.security.audit.signed_heads import ChainBroken, require_unbroken
+from tenants.security.audit.hash_chain import (
+    GENESIS,
+    AuditEntryFields,
+    build_document,
+    hash_document,
+)
+from tenants.security.audit.queries import ChainHead
+from tenants.security.audit.signed_heads import ChainBroken, require_unbroken_chain
 
 FIELDS: Final[dict[str, Any]] = {
     "tenant_id": UUID(int=1),
@@ -50,7 +55,7 @@ OTHERS: Final[dict[str, Any]] = {
 def make_entry(**changed: Any) -> AuditEntry:
     """Return an entry that is not saved, with the hash of what it says."""
     entry = AuditEntry(**{**FIELDS, **changed})
-    entry.hash = hash_of(document_of(entry))
+    entry.hash = hash_document(build_document(entry))
     return entry
 
 
@@ -62,18 +67,18 @@ def make_chain(*reasons: str) -> list[AuditEntry]:
     return entries
 
 
-@pytest.mark.parametrize("field", Entry.__annotations__)
+@pytest.mark.parametrize("field", AuditEntryFields.__annotations__)
 def test_every_field_of_an_entry_changes_its_hash(field: str) -> None:
     assert make_entry(**{field: OTHERS[field]}).hash != make_entry().hash
 
 
 def test_an_entry_that_was_rewritten_with_its_hash_breaks_the_chain_at_the_next() -> None:
     entries = make_chain("a", "b", "c")
-    begins, ends = Head(0, GENESIS), Head(3, bytes(entries[-1].hash))
-    require_unbroken(entries, begins=begins, ends=ends)
+    begins, ends = ChainHead(0, GENESIS), ChainHead(3, bytes(entries[-1].hash))
+    require_unbroken_chain(entries, begins=begins, ends=ends)
 
     entries[1] = make_entry(sequence=2, previous_hash=entries[0].hash, reason="rewritten")
 
     with pytest.raises(ChainBroken) as broken:
-        require_unbroken(entries, begins=begins, ends=ends)
+        require_unbroken_chain(entries, begins=begins, ends=ends)
     assert broken.value.sequence == 3

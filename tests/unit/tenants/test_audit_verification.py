@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import write_public_keys
-from tenants.security.audit.export_verification import Broken
-from tenants.security.audit.hash_chain import with_hash
+from tenants.security.audit.export_verification import VerificationFailed
+from tenants.security.audit.hash_chain import add_hash
 from tests.fakes.audit_export import (
     KEYS,
     OTHER_KEYS,
@@ -29,7 +29,7 @@ LINES = TEXT.splitlines(keepends=True)
 
 
 def broken(text: bytes) -> str:
-    with pytest.raises(Broken) as caught:
+    with pytest.raises(VerificationFailed) as caught:
         verified(text)
     return str(caught.value)
 
@@ -95,10 +95,10 @@ def test_a_changed_entry_is_named() -> None:
 
 def test_an_entry_that_was_changed_with_its_hash_is_named_by_the_next() -> None:
     entries = chain(20)
-    entries[4] = with_hash({**entries[4], "action": "nothing"})
+    entries[4] = add_hash({**entries[4], "action": "nothing"})
 
     assert "entry 6: it does not follow from entry 5" in broken(
-        joined([LINES[0], *[canonical(entry) + b"\n" for entry in entries]])
+        joined([LINES[0], *[canonicalize(entry) + b"\n" for entry in entries]])
     )
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import NOTHING, TierPrices, Tokens, billed_tokens, cost_micros
+from caret.contracts.pricing import NOTHING, TierPrices, TokenCounts, billable_tokens, cost_micros
 from tenants.base.billing_periods import begins_at, days_in, month_to_book, next_month, utc_day
 from tenants.base.money import divide_half_up, to_cents, whole_cents, write_amount, write_price
-from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
-from tenants.billing.pricing import cost_of_more, cost_of_seats, cost_of_tokens
+from tenants.billing.plans.price_book import PlanPrice, PriceBook, SubscriptionPrices
+from tenants.billing.pricing import price_additional_tokens, price_seats, price_tokens
 
 TOKENS = st.integers(0, 10**9)
 PRICES = st.integers(0, 10**9)
@@ -23,24 +23,24 @@ NOVEMBER = date(2026, 11, 1)
 def test_a_days_sum_does_not_depend_on_its_batches(batches: list[int], price: int) -> None:
     booked, running = 0, 0
     for num_tokens in batches:
-        booked += cost_of_more(num_tokens, after=running, price=price)
+        booked += price_additional_tokens(num_tokens, after=running, price=price)
         running += num_tokens
 
-    assert booked == cost_of_tokens(sum(batches), price)
+    assert booked == price_tokens(sum(batches), price)
 
 
 @given(TOKENS, TOKENS, PRICES)
 def test_more_tokens_never_cost_less(num_tokens: int, after: int, price: int) -> None:
-    assert cost_of_more(num_tokens, after=after, price=price) >= 0
+    assert price_additional_tokens(num_tokens, after=after, price=price) >= 0
 
 
 @given(TOKENS, PRICES)
 def test_a_rounded_price_is_off_by_half_a_micro_at_most(num_tokens: int, price: int) -> None:
-    assert abs(cost_of_tokens(num_tokens, price) * 1_000_000 - num_tokens * price) <= 500_000
+    assert abs(price_tokens(num_tokens, price) * 1_000_000 - num_tokens * price) <= 500_000
 
 
 def test_a_half_micro_goes_up() -> None:
-    assert [cost_of_tokens(1, price) for price in (499_999, 500_000, 1_500_000)] == [0, 1, 2]
+    assert [price_tokens(1, price) for price in (499_999, 500_000, 1_500_000)] == [0, 1, 2]
 
 
 @given(DAYS, st.integers(0, 10**9), st.integers(0, 1000))
@@ -49,14 +49,14 @@ def test_a_whole_month_of_seats_costs_its_price_to_the_micro(
 ) -> None:
     days = [month.replace(day=number + 1) for number in range(days_in(month))]
 
-    total = sum(cost_of_seats(num_seats, day=day, month_micros=price) for day in days)
+    total = sum(price_seats(num_seats, day=day, month_micros=price) for day in days)
 
     assert total == num_seats * price
 
 
 @given(DAYS, st.integers(0, 10**9))
 def test_a_seats_days_differ_by_a_micro_at_most(day: date, price: int) -> None:
-    cost = cost_of_seats(1, day=day, month_micros=price)
+    cost = price_seats(1, day=day, month_micros=price)
 
     assert 0 <= cost - price // days_in(day) <= 1
 
@@ -91,14 +91,14 @@ def test_a_price_is_written_with_the_decimals_it_has(micros: int, text: str) -> 
 
 
 def test_what_the_engine_did_not_answer_is_not_paid_for() -> None:
-    assert billed_tokens(prompt=1_000, cached=None, generated=0) == NOTHING
+    assert billable_tokens(prompt=1_000, cached=None, generated=0) == NOTHING
 
 
 @pytest.mark.parametrize(
     ("cached", "expected"), [(None, 0), (0, 100), (40, 60), (100, 0), (999, 0)]
 )
 def test_what_is_not_known_of_the_cache_counts_as_cached(cached: int | None, expected: int) -> None:
-    billed = billed_tokens(prompt=100, cached=cached, generated=1)
+    billed = billable_tokens(prompt=100, cached=cached, generated=1)
 
     assert (billed.prompt, billed.prompt + billed.cached_prompt) == (expected, 100)
 
@@ -107,7 +107,7 @@ def test_what_is_not_known_of_the_cache_counts_as_cached(cached: int | None, exp
 def test_a_budget_counts_a_request_a_micro_early_at_most(
     prompt: int, cached: int, generated: int, one: int, two: int, three: int
 ) -> None:
-    cost = cost_micros(TierPrices(one, two, three), Tokens(prompt, cached, generated))
+    cost = cost_micros(TierPrices(one, two, three), TokenCounts(prompt, cached, generated))
 
     exact = prompt * one + cached * two + generated * three
     assert exact <= cost * 1_000_000 < exact + 1_000_000
@@ -138,17 +138,17 @@ def test_a_day_of_another_time_zone_is_booked_by_utc() -> None:
     assert utc_day(datetime(2026, 12, 1, 0, 59, tzinfo=berlin)) == date(2026, 11, 30)
 
 
-def _price(effective_on: date, seat: int) -> Price:
-    return Price(effective_on, seat, {tier: TierPrices(seat, seat, seat) for tier in Tier})
+def _price(effective_on: date, seat: int) -> PlanPrice:
+    return PlanPrice(effective_on, seat, {tier: TierPrices(seat, seat, seat) for tier in Tier})
 
 
 def test_a_day_has_the_price_that_began_last() -> None:
     book = PriceBook(
         [
-            PlanPrices(
+            SubscriptionPrices(
                 NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 11, 10), 2))
             ),
-            PlanPrices(date(2026, 11, 20), "Company", (_price(date(2026, 1, 1), 3),)),
+            SubscriptionPrices(date(2026, 11, 20), "Company", (_price(date(2026, 1, 1), 3),)),
         ]
     )
 
@@ -164,9 +164,11 @@ def test_a_change_is_what_a_day_differs_by() -> None:
     same = _price(date(2026, 1, 1), 1)
     book = PriceBook(
         [
-            PlanPrices(NOVEMBER, "Team", (same, _price(date(2026, 11, 10), 2))),
+            SubscriptionPrices(NOVEMBER, "Team", (same, _price(date(2026, 11, 10), 2))),
             # Of a plan that is not in force then.
-            PlanPrices(date(2026, 11, 20), "Company", (same, _price(date(2026, 11, 15), 3))),
+            SubscriptionPrices(
+                date(2026, 11, 20), "Company", (same, _price(date(2026, 11, 15), 3))
+            ),
         ]
     )
 
@@ -177,7 +179,11 @@ def test_a_change_is_what_a_day_differs_by() -> None:
 
 def test_gateways_are_told_todays_price_and_those_to_come() -> None:
     book = PriceBook(
-        [PlanPrices(NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 12, 1), 2)))]
+        [
+            SubscriptionPrices(
+                NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 12, 1), 2))
+            )
+        ]
     )
 
     told = book.from_day_on(date(2026, 11, 21))

@@ -6,7 +6,12 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus, encode_snapshot
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.fleet.snapshots.compiler import KEEP_DEAD_KEYS, KeyRow, TenantRow, compile_snapshot
+from tenants.fleet.snapshots.compiler import (
+    REVOKED_KEY_RETENTION,
+    CompiledKeyRow,
+    TenantRow,
+    compile_snapshot,
+)
 from tenants.policy.document import DEFAULT_POLICY
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -24,8 +29,8 @@ def key(
     *,
     expires_at: datetime | None = None,
     revoked_at: datetime | None = None,
-) -> KeyRow:
-    return KeyRow(
+) -> CompiledKeyRow:
+    return CompiledKeyRow(
         key_id=KeyId(lookup_id * 2),
         lookup_id=LookupId(lookup_id),
         digest=b"d" * 32,
@@ -37,7 +42,7 @@ def key(
     )
 
 
-def snapshot(*keys: KeyRow) -> TenantSnapshot:
+def snapshot(*keys: CompiledKeyRow) -> TenantSnapshot:
     return compile_snapshot(tenant=TENANT, policy=DEFAULT_POLICY, keys=keys, now=NOW)
 
 
@@ -67,19 +72,19 @@ def test_ends_are_told_in_unix_milliseconds() -> None:
 
 
 def test_a_revoked_key_is_kept_for_a_while() -> None:
-    kept = key(revoked_at=NOW - KEEP_DEAD_KEYS)
+    kept = key(revoked_at=NOW - REVOKED_KEY_RETENTION)
 
     assert len(snapshot(kept).credentials) == 1
 
 
 def test_then_it_is_forgotten() -> None:
-    forgotten = key(revoked_at=NOW - KEEP_DEAD_KEYS - timedelta(seconds=1))
+    forgotten = key(revoked_at=NOW - REVOKED_KEY_RETENTION - timedelta(seconds=1))
 
     assert snapshot(forgotten).credentials == ()
 
 
 def test_an_expired_key_is_forgotten_as_late() -> None:
-    forgotten = key(expires_at=NOW - KEEP_DEAD_KEYS - timedelta(seconds=1))
+    forgotten = key(expires_at=NOW - REVOKED_KEY_RETENTION - timedelta(seconds=1))
 
     assert snapshot(forgotten).credentials == ()
 

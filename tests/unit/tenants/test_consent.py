@@ -11,25 +11,32 @@ from caret.foundation.ids import UserId
 from tenants.privacy.consent import consent_texts
 from tenants.privacy.consent.consent import (
     NO_CONSENT,
-    Consent,
-    Said,
-    allowance,
-    allowed,
+    ConsentStatement,
+    UserConsent,
     consent_of,
+    effective_consent,
+    tenant_consent,
 )
-from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.consent_texts import (
+    TENANT_CONSENT_TEXT,
+    USER_WORDINGS,
+    ConsentKind,
+    get_consent_text,
+)
 from tenants.privacy.consent.receipts import answers_of_choice, answers_of_policy
 
 ADA = UserId("ada")
-YES, BOTH = Consent(telemetry=True, training=False), Consent(telemetry=True, training=True)
+YES, BOTH = UserConsent(telemetry=True, training=False), UserConsent(telemetry=True, training=True)
 
 
-def policy(*, training: bool = False, wording: str = TENANT_WORDING) -> Telemetry:
+def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> Telemetry:
     return Telemetry(wording=wording, retention_days=30, training=training)
 
 
-def said(kind: Kind, *, is_given: bool = True, wording: str | None = None) -> Said:
-    return Said(kind, is_given=is_given, wording=wording or USER_WORDINGS[kind])
+def said(
+    kind: ConsentKind, *, is_given: bool = True, wording: str | None = None
+) -> ConsentStatement:
+    return ConsentStatement(kind, is_given=is_given, wording=wording or USER_WORDINGS[kind])
 
 
 @pytest.mark.parametrize(
@@ -42,25 +49,27 @@ def said(kind: Kind, *, is_given: bool = True, wording: str | None = None) -> Sa
     ],
 )
 def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
-    policy: Telemetry | None, expected: Consent
+    policy: Telemetry | None, expected: UserConsent
 ) -> None:
-    assert allowance(policy) == expected
+    assert tenant_consent(policy) == expected
 
 
 @pytest.mark.parametrize(
     ("receipts", "expected"),
     [
         ([], NO_CONSENT),
-        ([said(Kind.TELEMETRY)], YES),
-        ([said(Kind.TELEMETRY), said(Kind.TRAINING)], BOTH),
-        ([said(Kind.TRAINING)], NO_CONSENT),
-        ([said(Kind.TELEMETRY), said(Kind.TELEMETRY, is_given=False)], NO_CONSENT),
-        ([said(Kind.TELEMETRY, is_given=False), said(Kind.TELEMETRY)], YES),
-        ([said(Kind.TELEMETRY, wording="telemetry-0")], NO_CONSENT),
-        ([said(Kind.TELEMETRY), said(Kind.TRAINING, wording="training-0")], YES),
+        ([said(ConsentKind.TELEMETRY)], YES),
+        ([said(ConsentKind.TELEMETRY), said(ConsentKind.TRAINING)], BOTH),
+        ([said(ConsentKind.TRAINING)], NO_CONSENT),
+        ([said(ConsentKind.TELEMETRY), said(ConsentKind.TELEMETRY, is_given=False)], NO_CONSENT),
+        ([said(ConsentKind.TELEMETRY, is_given=False), said(ConsentKind.TELEMETRY)], YES),
+        ([said(ConsentKind.TELEMETRY, wording="telemetry-0")], NO_CONSENT),
+        ([said(ConsentKind.TELEMETRY), said(ConsentKind.TRAINING, wording="training-0")], YES),
     ],
 )
-def test_the_last_receipt_of_a_kind_counts(receipts: list[Said], expected: Consent) -> None:
+def test_the_last_receipt_of_a_kind_counts(
+    receipts: list[ConsentStatement], expected: UserConsent
+) -> None:
     assert consent_of(receipts) == expected
 
 
@@ -68,7 +77,7 @@ def test_nothing_is_allowed_that_not_both_have_said() -> None:
     every = [NO_CONSENT, YES, BOTH]
 
     for consent, lets in product(every, every):
-        both = allowed(consent, lets)
+        both = effective_consent(consent, lets)
         assert both.telemetry == (consent.telemetry and lets.telemetry)
         assert both.training == (consent.training and lets.training)
 
@@ -76,23 +85,31 @@ def test_nothing_is_allowed_that_not_both_have_said() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ([], YES, [(Kind.TELEMETRY, True)]),
+        ([], YES, [(ConsentKind.TELEMETRY, True)]),
         ([], NO_CONSENT, []),
-        ([said(Kind.TELEMETRY)], YES, []),
-        ([said(Kind.TELEMETRY)], BOTH, [(Kind.TRAINING, True)]),
-        ([said(Kind.TELEMETRY)], NO_CONSENT, [(Kind.TELEMETRY, False)]),
-        ([said(Kind.TELEMETRY, wording="telemetry-0")], YES, [(Kind.TELEMETRY, True)]),
-        ([said(Kind.TELEMETRY, wording="telemetry-0")], NO_CONSENT, [(Kind.TELEMETRY, False)]),
+        ([said(ConsentKind.TELEMETRY)], YES, []),
+        ([said(ConsentKind.TELEMETRY)], BOTH, [(ConsentKind.TRAINING, True)]),
+        ([said(ConsentKind.TELEMETRY)], NO_CONSENT, [(ConsentKind.TELEMETRY, False)]),
+        (
+            [said(ConsentKind.TELEMETRY, wording="telemetry-0")],
+            YES,
+            [(ConsentKind.TELEMETRY, True)],
+        ),
+        (
+            [said(ConsentKind.TELEMETRY, wording="telemetry-0")],
+            NO_CONSENT,
+            [(ConsentKind.TELEMETRY, False)],
+        ),
         # Ended with the wording before; the yes to training of then must not come back with this.
         (
-            [said(Kind.TELEMETRY, wording="telemetry-0"), said(Kind.TRAINING)],
+            [said(ConsentKind.TELEMETRY, wording="telemetry-0"), said(ConsentKind.TRAINING)],
             YES,
-            [(Kind.TELEMETRY, True), (Kind.TRAINING, False)],
+            [(ConsentKind.TELEMETRY, True), (ConsentKind.TRAINING, False)],
         ),
     ],
 )
 def test_a_choice_is_answered_by_what_is_news(
-    before: list[Said], after: Consent, expected: list[tuple[Kind, bool]]
+    before: list[ConsentStatement], after: UserConsent, expected: list[tuple[ConsentKind, bool]]
 ) -> None:
     answers = answers_of_choice(ADA, before, after)
 
@@ -104,21 +121,25 @@ def test_a_choice_is_answered_by_what_is_news(
     ("before", "after", "expected"),
     [
         (None, None, []),
-        (None, policy(), [(Kind.TELEMETRY, True)]),
+        (None, policy(), [(ConsentKind.TELEMETRY, True)]),
         (policy(), policy(), []),
-        (policy(), policy(training=True), [(Kind.TRAINING, True)]),
-        (policy(training=True), policy(), [(Kind.TRAINING, False)]),
-        (policy(training=True), None, [(Kind.TELEMETRY, False), (Kind.TRAINING, False)]),
-        (policy(wording="tenant-0"), policy(), [(Kind.TELEMETRY, True)]),
+        (policy(), policy(training=True), [(ConsentKind.TRAINING, True)]),
+        (policy(training=True), policy(), [(ConsentKind.TRAINING, False)]),
+        (
+            policy(training=True),
+            None,
+            [(ConsentKind.TELEMETRY, False), (ConsentKind.TRAINING, False)],
+        ),
+        (policy(wording="tenant-0"), policy(), [(ConsentKind.TELEMETRY, True)]),
     ],
 )
 def test_a_policy_is_answered_by_what_is_news(
-    before: Telemetry | None, after: Telemetry | None, expected: list[tuple[Kind, bool]]
+    before: Telemetry | None, after: Telemetry | None, expected: list[tuple[ConsentKind, bool]]
 ) -> None:
     answers = answers_of_policy(before, after)
 
     assert [(each.kind, each.is_given) for each in answers] == expected
-    assert {each.wording for each in answers} <= {TENANT_WORDING}
+    assert {each.wording for each in answers} <= {TENANT_CONSENT_TEXT}
 
 
 # What was published stays as it was: whoever agreed has agreed to this text.
@@ -132,10 +153,12 @@ _PUBLISHED = {
 def test_a_published_wording_is_never_edited() -> None:
     folder = Path(consent_texts.__file__).parent / "wordings"
 
-    assert {file.stem: wording(file.stem).sha256 for file in folder.glob("*.txt")} == _PUBLISHED
+    assert {
+        file.stem: get_consent_text(file.stem).sha256 for file in folder.glob("*.txt")
+    } == _PUBLISHED
 
 
 def test_a_wordings_digest_is_that_of_its_text() -> None:
-    found = wording(TENANT_WORDING)
+    found = get_consent_text(TENANT_CONSENT_TEXT)
 
     assert found.sha256 == hashlib.sha256(found.text.encode()).hexdigest()

@@ -2,7 +2,11 @@
 
 from django.apps import apps
 
-from tenants.compliance.data_subjects.data_inventory import NOT_HANDED_OUT, OWN_SOURCES, SOURCES
+from tenants.compliance.data_subjects.data_inventory import (
+    EXCLUDED_FROM_EXPORT,
+    OWN_SOURCES,
+    SOURCES,
+)
 
 # What columns are called that say whose a row is, or who did it.
 NAMING = {
@@ -27,10 +31,10 @@ def test_every_table_that_names_people_is_a_source_or_says_why_not() -> None:
         if any(field.attname in NAMING for field in model._meta.concrete_fields)
     }
     # A domain's holder is a tenant.
-    named = {model for model in named if model.__name__ != "CapturedDomain"}
+    named = {model for model in named if model.__name__ != "VerifiedDomain"}
 
     handed_out = {source.model for source in (*SOURCES, *OWN_SOURCES)}
-    assert named - handed_out == set(NOT_HANDED_OUT)
+    assert named - handed_out == set(EXCLUDED_FROM_EXPORT)
 
 
 def test_every_foreign_key_to_a_person_is_looked_at() -> None:

@@ -7,24 +7,24 @@ from uuid import UUID
 
 import pytest
 
-from caret.contracts.usage import Finish
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
-from tenants.demo.personas import characters
-from tenants.demo.request_generator import Coder
-from tenants.demo.timeline import Event, Stage, play
-from tenants.demo.traffic_pattern import Calendar
+from tenants.demo.personas import make_personas
+from tenants.demo.request_generator import DemoDeveloper
+from tenants.demo.timeline import DemoTimeline, TimelineEvent, run_events
+from tenants.demo.traffic_pattern import TrafficCalendar
 from tenants.demo.usage import calendar_of, day_of
 from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.row_mapping import Row
 
 TENANT = TenantId("0199aaaa-0000-7000-8000-000000000001")
 BEGINS_AT = datetime(2026, 6, 1, tzinfo=UTC)  # a Monday
-STAGE = Stage(TENANT, "acme", BEGINS_AT, BEGINS_AT + timedelta(days=92, hours=12), seed=1)
-CODER = Coder(TENANT, UUID(int=1), UUID(int=2), "vscode", ("python", "go"), 300.0, 0.3)
+STAGE = DemoTimeline(TENANT, "acme", BEGINS_AT, BEGINS_AT + timedelta(days=92, hours=12), seed=1)
+CODER = DemoDeveloper(TENANT, UUID(int=1), UUID(int=2), "vscode", ("python", "go"), 300.0, 0.3)
 
 
-def day(number: int, *, stage: Stage = STAGE) -> list[Row]:
+def day(number: int, *, stage: DemoTimeline = STAGE) -> list[Row]:
     return day_of(CODER, BEGINS_AT + timedelta(days=number), calendar_of(stage), stage)
 
 
@@ -42,7 +42,7 @@ def hit_rate(rows: list[Row]) -> float:
 
 
 def test_a_seed_repeats_itself_and_another_is_another() -> None:
-    other = Stage(TENANT, "acme", STAGE.begins_at, STAGE.now, seed=2)
+    other = DemoTimeline(TENANT, "acme", STAGE.begins_at, STAGE.now, seed=2)
 
     first, again, different = (
         [row.request_id for row in requests(day(3, stage=stage))] for stage in (STAGE, STAGE, other)
@@ -65,8 +65,8 @@ def test_one_day_is_bad_and_sheds() -> None:
     number = (calendar_of(STAGE).bad_day() - BEGINS_AT).days
     bad, usual = day(number), day(number - 1)
 
-    assert Counter(row.finish for row in requests(bad))[Finish.SHED] > 20
-    assert Counter(row.finish for row in requests(usual))[Finish.SHED] < 5
+    assert Counter(row.finish for row in requests(bad))[FinishReason.SHED] > 20
+    assert Counter(row.finish for row in requests(usual))[FinishReason.SHED] < 5
     assert max(row.first_token_ms or 0 for row in requests(bad)) > 2 * first_token_ms(usual)
 
 
@@ -85,7 +85,7 @@ def test_outcomes_are_of_suggestions_and_come_after_them() -> None:
 
 
 def test_nothing_is_of_the_future() -> None:
-    calendar = Calendar(BEGINS_AT, BEGINS_AT + timedelta(hours=9), opens_at=7)
+    calendar = TrafficCalendar(BEGINS_AT, BEGINS_AT + timedelta(hours=9), opens_at=7)
 
     rows = day_of(CODER, BEGINS_AT, calendar, STAGE)
 
@@ -95,7 +95,7 @@ def test_nothing_is_of_the_future() -> None:
 
 @pytest.mark.parametrize("num", [8, 40, 200])
 def test_every_role_is_cast_and_no_name_twice(num: int) -> None:
-    cast = characters(num, domain="acme.example", random=STAGE.chance("characters"))
+    cast = make_personas(num, domain="acme.example", random=STAGE.chance("characters"))
 
     assert len({each.email for each in cast}) == num
     assert {each.role for each in cast} == set(Role)
@@ -105,10 +105,10 @@ def test_every_role_is_cast_and_no_name_twice(num: int) -> None:
 def test_events_happen_in_order_and_none_too_late() -> None:
     happened: list[int] = []
     events = [
-        Event(BEGINS_AT + timedelta(hours=hour), lambda now: happened.append(now.hour))
+        TimelineEvent(BEGINS_AT + timedelta(hours=hour), lambda now: happened.append(now.hour))
         for hour in (5, 1, 9)
     ]
 
-    play(events, until=BEGINS_AT + timedelta(hours=6))
+    run_events(events, until=BEGINS_AT + timedelta(hours=6))
 
     assert happened == [1, 5]

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from caret.contracts.policy import Telemetry
-from tenants.policy.destructive_changes import is_grave
+from tenants.policy.destructive_changes import is_destructive
 from tenants.policy.document import DEFAULT_POLICY
 
 KEPT = Telemetry("tenant-1", retention_days=30, training=True)
@@ -31,8 +31,8 @@ def test_what_destroys_or_opens_is_grave_and_its_way_back_is_not(
 ) -> None:
     before, after = replace(DEFAULT_POLICY, **held), replace(DEFAULT_POLICY, **wanted)
 
-    assert is_grave(held=before, wanted=after)
-    assert not is_grave(held=after, wanted=before)
+    assert is_destructive(held=before, wanted=after)
+    assert not is_destructive(held=after, wanted=before)
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_what_destroys_or_opens_is_grave_and_its_way_back_is_not(
     ],
 )
 def test_the_rest_is_not(wanted: dict[str, Any]) -> None:
-    assert not is_grave(held=DEFAULT_POLICY, wanted=replace(DEFAULT_POLICY, **wanted))
+    assert not is_destructive(held=DEFAULT_POLICY, wanted=replace(DEFAULT_POLICY, **wanted))

@@ -2,21 +2,21 @@
 
 import msgspec
 
-from caret.contracts.policy import Feature, PolicyLayer, RateLimit
-from tenants.policy.access_explanation import NamedLayer
+from caret.contracts.policy import Feature, PolicyOverride, RateLimit
+from tenants.policy.access_explanation import NamedOverride
 from tenants.policy.document import DEFAULT_POLICY
-from tenants.policy.effective_policy import decide
-from tenants.policy.three_way_merge import merge
+from tenants.policy.effective_policy import resolve_policy
+from tenants.policy.three_way_merge import merge_policies
 
-SLOW = PolicyLayer(user_limit=RateLimit(per_minute=60, burst=5))
-SLOWER = PolicyLayer(user_limit=RateLimit(per_minute=30, burst=3))
-NO_CHAT = PolicyLayer(features=frozenset(Feature) - {Feature.CHAT})
-TEAM = NamedLayer("team:Contractors", SLOW, 2)
-OWN = NamedLayer("user:ada@acme.example", SLOWER, 1)
+SLOW = PolicyOverride(user_limit=RateLimit(per_minute=60, burst=5))
+SLOWER = PolicyOverride(user_limit=RateLimit(per_minute=30, burst=3))
+NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
+TEAM = NamedOverride("team:Contractors", SLOW, 2)
+OWN = NamedOverride("user:ada@acme.example", SLOWER, 1)
 
 
-def deciders(*layers: NamedLayer) -> dict[str, list[str]]:
-    found = decide(DEFAULT_POLICY, list(layers)).decided_by
+def deciders(*layers: NamedOverride) -> dict[str, list[str]]:
+    found = resolve_policy(DEFAULT_POLICY, list(layers)).decided_by
     return {name: [each.name for each in deciding] for name, deciding in found.items()}
 
 
@@ -25,7 +25,7 @@ def test_without_layers_the_tenant_decides_everything() -> None:
 
 
 def test_a_layer_that_takes_something_away_is_named_for_it() -> None:
-    assert deciders(TEAM, NamedLayer("team:QA", NO_CHAT)) == {
+    assert deciders(TEAM, NamedOverride("team:QA", NO_CHAT)) == {
         "features": ["team:QA"],
         "limits": ["team:Contractors"],
     }
@@ -36,7 +36,7 @@ def test_of_two_limits_the_lower_decides() -> None:
 
 
 def test_two_that_say_the_same_are_both_named() -> None:
-    again = NamedLayer("team:QA", SLOW)
+    again = NamedOverride("team:QA", SLOW)
 
     assert deciders(TEAM, again) == {"limits": ["team:Contractors", "team:QA"]}
 
@@ -45,7 +45,7 @@ def test_changes_of_different_fields_are_put_together() -> None:
     mine = msgspec.structs.replace(DEFAULT_POLICY, withholds_public_code=True)
     theirs = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    merged = merge(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
+    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
 
     assert merged.both_changed == []
     assert merged.policy == msgspec.structs.replace(
@@ -57,7 +57,7 @@ def test_of_a_field_that_both_changed_the_seconds_value_is_kept_and_told() -> No
     mine = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("mine",))
     theirs = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
 
-    merged = merge(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
+    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
 
     assert merged.both_changed == ["retrieval"]
     assert merged.policy.retrieval == ("mine",)
@@ -66,4 +66,4 @@ def test_of_a_field_that_both_changed_the_seconds_value_is_kept_and_told() -> No
 def test_the_same_change_by_both_is_no_conflict() -> None:
     same = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    assert merge(seen=DEFAULT_POLICY, wanted=same, held=same).both_changed == []
+    assert merge_policies(seen=DEFAULT_POLICY, wanted=same, held=same).both_changed == []

@@ -6,15 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from tenants.security.encryption.envelope import (
-    Place,
+    SealContext,
+    create_canary,
     data_key_id,
     data_key_place,
     fingerprint,
-    make_witness,
     new_key,
-    opens_witness,
+    opens_canary,
     seal_at,
     unseal_at,
     unwrap_data_key,
@@ -24,7 +24,7 @@ from tests.fakes.tenants import ACME, GLOBEX
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 KEY_ID, OTHER_ID = UUID(int=1), UUID(int=2)
-PLACE = Place(table="telemetry", column="content", row="7")
+PLACE = SealContext(table="telemetry", column="content", row="7")
 
 
 def sealed() -> bytes:
@@ -42,18 +42,18 @@ def test_a_seal_says_which_key_opens_it() -> None:
 @pytest.mark.parametrize(
     "place", [replace(PLACE, table="x"), replace(PLACE, column="x"), replace(PLACE, row="8")]
 )
-def test_a_seal_that_was_moved_does_not_open(place: Place) -> None:
-    with pytest.raises(SealBroken):
+def test_a_seal_that_was_moved_does_not_open(place: SealContext) -> None:
+    with pytest.raises(DecryptionFailed):
         unseal_at(place, sealed(), tenant_id=ACME, key=KEY)
 
 
 def test_the_neighbour_opens_nothing_not_even_with_the_key() -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal_at(PLACE, sealed(), tenant_id=GLOBEX, key=KEY)
 
 
 def test_another_key_opens_nothing() -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal_at(PLACE, sealed(), tenant_id=ACME, key=OTHER)
 
 
@@ -61,7 +61,7 @@ def test_a_seal_that_names_another_key_does_not_open() -> None:
     renamed = bytearray(sealed())
     renamed[1:17] = OTHER_ID.bytes
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal_at(PLACE, bytes(renamed), tenant_id=ACME, key=KEY)
 
 
@@ -70,13 +70,13 @@ def test_a_changed_seal_does_not_open(changed: int) -> None:
     data = bytearray(sealed())
     data[changed] ^= 1
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal_at(PLACE, bytes(data), tenant_id=ACME, key=KEY)
 
 
 @pytest.mark.parametrize("length", [0, 1, 16, 17, 28, 44])
 def test_a_torn_seal_does_not_open(length: int) -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unseal_at(PLACE, sealed()[:length], tenant_id=ACME, key=KEY)
 
 
@@ -95,15 +95,15 @@ def test_a_wrapped_key_opens_in_its_own_row_only(changes: dict[str, Any]) -> Non
     wrapped = wrap_data_key(KEY, tenant_key=OTHER, bound_to=place)
 
     assert unwrap_data_key(wrapped, tenant_key=OTHER, bound_to=place) == KEY
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         unwrap_data_key(wrapped, tenant_key=OTHER, bound_to=elsewhere)
 
 
 def test_a_witness_is_opened_by_its_key_alone() -> None:
-    witness = make_witness(KEY, KEY_ID)
+    witness = create_canary(KEY, KEY_ID)
 
-    assert opens_witness(KEY, witness, KEY_ID)
-    assert not opens_witness(OTHER, witness, KEY_ID)
+    assert opens_canary(KEY, witness, KEY_ID)
+    assert not opens_canary(OTHER, witness, KEY_ID)
 
 
 def test_a_fingerprint_tells_keys_apart_and_holds_none() -> None:

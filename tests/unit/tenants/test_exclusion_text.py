@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.base.errors import Invalid
+from tenants.base.errors import InvalidValue
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
 
 # Lines end at more characters than \n; what ends a line is no part of a name.
@@ -60,7 +60,7 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
     ],
 )
 def test_what_is_not_understood_is_told_with_its_line(text: str, said: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         read_exclusions(text)
 
     assert caught.value.field == "content_exclusion"
@@ -83,5 +83,5 @@ def test_white_space_and_comments_around_a_pattern_are_none_of_it(line: str, glo
 
 @pytest.mark.parametrize("line", ["- a#b", '- "a"#b', "- a" + " " * 50_000 + "x#"])
 def test_a_comment_is_set_off_by_white_space(line: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_exclusions(f"shop:\n{line}")

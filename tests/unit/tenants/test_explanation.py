@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode
-from caret.contracts.usage import CompletionRecord, Finish
-from tenants.usage.requests.latency_explanation import Explanation, explain
+from caret.contracts.usage import CompletionRecord, FinishReason
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
 from tenants.usage.requests.waterfall import WIDTH, lines
 from tests.fakes.completions import make_completion
 
@@ -42,7 +42,7 @@ def taking(**took_ms: float) -> CompletionRecord:
     )
 
 
-def told(found: Explanation) -> str:
+def told(found: LatencyExplanation) -> str:
     return " ".join(found.verdicts)
 
 
@@ -119,9 +119,12 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"finish": Finish.CANCELLED}, "cancelled: the client took it back or left after 30.0 ms"),
-        ({"finish": Finish.SUPERSEDED}, "superseded"),
-        ({"finish": Finish.ERROR, "error_code": "engine_lost"}, "error: engine_lost after"),
+        (
+            {"finish": FinishReason.CANCELLED},
+            "cancelled: the client took it back or left after 30.0 ms",
+        ),
+        ({"finish": FinishReason.SUPERSEDED}, "superseded"),
+        ({"finish": FinishReason.ERROR, "error_code": "engine_lost"}, "error: engine_lost after"),
     ],
 )
 def test_what_ended_early_says_how_and_where(fields: dict[str, Any], said: str) -> None:
@@ -138,20 +141,20 @@ def test_what_was_shed_never_left_admission() -> None:
         ("admitted_ms", "assembled_ms", "routed_ms", "engine_ms", "first_token_ms")
     )
 
-    found = explain(record(finish=Finish.SHED, total_ms=0.5, **nothing))
+    found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **nothing))
 
     assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
     assert told(found).startswith("shed:")
 
 
 def test_why_the_filter_withheld_or_cut_is_told() -> None:
-    withheld = record(finish=Finish.FILTERED, cut_reason="secret", first_token_ms=None)
+    withheld = record(finish=FinishReason.FILTERED, cut_reason="secret", first_token_ms=None)
 
     assert "withheld by the filter: secret" in told(explain(withheld))
 
 
 def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
-    cut_off = record(finish=Finish.LENGTH, cut_reason="engine_lost")
+    cut_off = record(finish=FinishReason.LENGTH, cut_reason="engine_lost")
 
     assert "cut off: the engine was lost on the way" in told(explain(cut_off))
     assert "filter:" not in told(explain(cut_off))
@@ -192,7 +195,9 @@ def test_the_waterfall_fits_and_shows_all() -> None:
 
 
 def test_the_waterfall_of_what_took_no_time_is_whole() -> None:
-    found = record(finish=Finish.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None)
+    found = record(
+        finish=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
+    )
 
     assert any("No text was sent" in line for line in lines(found, explain(found), slug="acme"))
 

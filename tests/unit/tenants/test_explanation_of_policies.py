@@ -4,34 +4,34 @@ import msgspec
 import pytest
 
 from caret.contracts.content_exclusion import is_excluded
-from caret.contracts.policy import Feature, Mode, PolicyLayer, RateLimit
-from caret.contracts.policy_override import restrict
+from caret.contracts.policy import Feature, Mode, PolicyOverride, RateLimit
+from caret.contracts.policy_override import apply_override
 from tenants.policy.access_explanation import (
     TENANT,
-    NamedLayer,
-    Question,
-    Rule,
-    explain_question,
+    AccessQuery,
+    BlockingRule,
+    NamedOverride,
+    explain_access,
 )
-from tenants.policy.diff import Affected, difference_for
+from tenants.policy.diff import AffectedMember, diff_policies
 from tenants.policy.document import DEFAULT_POLICY
 
 TEAM, OWN = "team:Contractors", "user:ada@acme.example"
-NO_CHAT = PolicyLayer(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})
-NO_KEYS = PolicyLayer(content_exclusion={"shop": ("src/keys/*",), "other": ("*",)})
+NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})
+NO_KEYS = PolicyOverride(content_exclusion={"shop": ("src/keys/*",), "other": ("*",)})
 POLICY = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("*",))
 
 
-def ask(mode: Mode = Mode.INLINE, *, repository: str = "shop", path: str = "a.py") -> Question:
-    return Question(mode, repository, path)
+def ask(mode: Mode = Mode.INLINE, *, repository: str = "shop", path: str = "a.py") -> AccessQuery:
+    return AccessQuery(mode, repository, path)
 
 
-def rules(question: Question, *layers: NamedLayer) -> list[Rule]:
-    return explain_question(POLICY, layers, question).rules
+def rules(question: AccessQuery, *layers: NamedOverride) -> list[BlockingRule]:
+    return explain_access(POLICY, layers, question).rules
 
 
 def test_what_nothing_is_against_is_allowed() -> None:
-    assert rules(ask(), NamedLayer(TEAM, NO_CHAT), NamedLayer(OWN, NO_KEYS)) == []
+    assert rules(ask(), NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS)) == []
 
 
 def test_an_excluded_path_is_the_tenants_glob() -> None:
@@ -44,16 +44,16 @@ def test_an_excluded_path_is_the_tenants_glob() -> None:
 def test_a_policy_that_requires_a_path_refuses_a_request_without() -> None:
     strict = msgspec.structs.replace(POLICY, requires_path=True)
 
-    (rule,) = explain_question(strict, [], ask(path="")).rules
+    (rule,) = explain_access(strict, [], ask(path="")).rules
 
     assert (rule.layer, rule.field, rule.code) == (TENANT, "requires_path", "path_required")
-    assert explain_question(strict, [], ask(path="a.py")).rules == []
+    assert explain_access(strict, [], ask(path="a.py")).rules == []
 
 
 def test_each_layer_is_named_with_its_own_rule() -> None:
     question = ask(Mode.CHAT, path="src/keys/.env")
 
-    found = rules(question, NamedLayer(TEAM, NO_CHAT), NamedLayer(OWN, NO_KEYS))
+    found = rules(question, NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS))
 
     assert [(rule.layer, rule.code) for rule in found] == [
         (TENANT, "path_excluded"),
@@ -63,7 +63,7 @@ def test_each_layer_is_named_with_its_own_rule() -> None:
 
 
 def test_what_is_said_of_another_repository_is_no_reason() -> None:
-    assert rules(ask(repository="tools"), NamedLayer(OWN, NO_KEYS)) == []
+    assert rules(ask(repository="tools"), NamedOverride(OWN, NO_KEYS)) == []
 
 
 @pytest.mark.parametrize("path", ["a.py", ".env", "x/.env", "src/keys/a", "a/b.pem", ""])
@@ -71,22 +71,22 @@ def test_what_is_said_of_another_repository_is_no_reason() -> None:
 def test_there_is_a_rule_exactly_where_gateways_exclude(repository: str, path: str) -> None:
     question = ask(repository=repository, path=path)
 
-    found = explain_question(POLICY, [NamedLayer(OWN, NO_KEYS)], question)
+    found = explain_access(POLICY, [NamedOverride(OWN, NO_KEYS)], question)
 
-    gateway = is_excluded(restrict(POLICY, NO_KEYS), repository=repository, path=path)
+    gateway = is_excluded(apply_override(POLICY, NO_KEYS), repository=repository, path=path)
     assert bool(found.rules) == gateway
 
 
 def test_whether_retrieval_may_be_used_is_told() -> None:
-    assert explain_question(POLICY, [], ask()).may_retrieve
-    assert not explain_question(POLICY, [NamedLayer(TEAM, NO_CHAT)], ask()).may_retrieve
+    assert explain_access(POLICY, [], ask()).may_retrieve
+    assert not explain_access(POLICY, [NamedOverride(TEAM, NO_CHAT)], ask()).may_retrieve
 
 
 def test_a_difference_counts_whom_it_concerns() -> None:
-    narrow = restrict(restrict(POLICY, NO_CHAT), NO_KEYS)
-    members = [Affected("b@x", POLICY, narrow), Affected("a@x", POLICY, POLICY)]
+    narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
+    members = [AffectedMember("b@x", POLICY, narrow), AffectedMember("a@x", POLICY, POLICY)]
 
-    found = difference_for(members)
+    found = diff_policies(members)
 
     assert (found.num_members, found.affected) == (2, ["b@x"])
     assert found.features_lost == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
@@ -97,15 +97,15 @@ def test_a_difference_counts_whom_it_concerns() -> None:
 
 
 def test_what_is_given_back_is_gained() -> None:
-    narrow = restrict(restrict(POLICY, NO_CHAT), NO_KEYS)
+    narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
 
-    found = difference_for([Affected("a@x", narrow, POLICY)])
+    found = diff_policies([AffectedMember("a@x", narrow, POLICY)])
 
     assert found.features_gained == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
     assert found.globs_removed == [("other", "*"), ("shop", "src/keys/*")]
 
 
 def test_a_limit_that_changes_is_a_field_that_changes() -> None:
-    slow = restrict(POLICY, PolicyLayer(user_limit=RateLimit(per_minute=1, burst=1)))
+    slow = apply_override(POLICY, PolicyOverride(user_limit=RateLimit(per_minute=1, burst=1)))
 
-    assert difference_for([Affected("a@x", POLICY, slow)]).fields == {"limits": 1}
+    assert diff_policies([AffectedMember("a@x", POLICY, slow)]).fields == {"limits": 1}

@@ -2,7 +2,12 @@
 
 import pytest
 
-from tenants.compliance.exports.jobs.state_machine import Event, NotAllowed, State, advance
+from tenants.compliance.exports.jobs.state_machine import (
+    InvalidTransition,
+    JobEvent,
+    JobState,
+    advance,
+)
 
 EXPECTED = {
     ("queued", "begin"): "building",
@@ -14,11 +19,13 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("event", list(Event))
-def test_a_build_becomes_what_the_table_says_and_nothing_else(state: State, event: Event) -> None:
+@pytest.mark.parametrize("state", list(JobState))
+@pytest.mark.parametrize("event", list(JobEvent))
+def test_a_build_becomes_what_the_table_says_and_nothing_else(
+    state: JobState, event: JobEvent
+) -> None:
     if (state, event) in EXPECTED:
         assert advance(state, event) == EXPECTED[state, event]
         return
-    with pytest.raises(NotAllowed):
+    with pytest.raises(InvalidTransition):
         advance(state, event)

@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
 from tenants.base.verifier_cli import BROKEN, OK, UNUSABLE
 from tenants.compliance.exports.evidence_pack_verification import KEYS_FILE
-from tenants.compliance.exports.verification import FORMAT, KIND, PURPOSE, Broken, verify_export
+from tenants.compliance.exports.verification import (
+    FORMAT,
+    KIND,
+    PURPOSE,
+    BrokenExport,
+    verify_export,
+)
 from tenants.compliance.exports.verify_cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,14 +47,14 @@ def proof_of(data: bytes, *, keys: SigningKeys = KEYS, **said: Any) -> bytes:
         "sha256": hashlib.sha256(data).hexdigest(),
         **said,
     }
-    return canonical(keys.sign_document(document, purpose=PURPOSE)) + b"\n"
+    return canonicalize(keys.sign_document(document, purpose=PURPOSE)) + b"\n"
 
 
 PROOF = proof_of(DATA)
 
 
 def broken(data: bytes, proof: bytes) -> str:
-    with pytest.raises(Broken) as caught:
+    with pytest.raises(BrokenExport) as caught:
         verify_export(io.BytesIO(data), proof, KEYS.public_keys())
     return str(caught.value)
 
@@ -93,7 +99,7 @@ def test_a_proof_by_another_key_is_none() -> None:
 
 def test_what_was_signed_for_another_purpose_is_no_proof() -> None:
     document = {"kind": KIND, "format": FORMAT, "bytes": 0, "sha256": ""}
-    proof = canonical(KEYS.sign_document(document, purpose="deletion-certificate/1")) + b"\n"
+    proof = canonicalize(KEYS.sign_document(document, purpose="deletion-certificate/1")) + b"\n"
 
     assert "does not hold" in broken(b"", proof)
 

@@ -2,14 +2,14 @@
 
 from uuid import UUID
 
-from tenants.security.encryption.key_cache import HOLD_S, MAX_HELD, HeldKeys
+from tenants.security.encryption.key_cache import HOLD_S, MAX_HELD, KeyCache
 from tests.fakes.clock import FakeClock
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 
 
-def make(clock: FakeClock) -> HeldKeys:
-    held = HeldKeys(clock.monotonic_s)
+def make(clock: FakeClock) -> KeyCache:
+    held = KeyCache(clock.monotonic_s)
     held.put(FIRST, b"key")
     return held
 

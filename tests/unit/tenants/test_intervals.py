@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.usage.reports.confidence_intervals import difference, mean_of, share_of
+from tenants.usage.reports.confidence_intervals import (
+    difference_interval,
+    mean_interval,
+    proportion_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +23,7 @@ from tenants.usage.reports.confidence_intervals import difference, mean_of, shar
 def test_shares_are_those_of_newcombes_table(
     part: int, whole: int, low: float, high: float
 ) -> None:
-    found = share_of(part, whole)
+    found = proportion_interval(part, whole)
 
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
@@ -36,7 +40,7 @@ def test_shares_are_those_of_newcombes_table(
 def test_differences_are_those_of_newcombes_table(
     one: tuple[int, int], other: tuple[int, int], low: float, high: float
 ) -> None:
-    found = difference(share_of(*one), share_of(*other))
+    found = difference_interval(proportion_interval(*one), proportion_interval(*other))
 
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
@@ -45,7 +49,7 @@ def test_differences_are_those_of_newcombes_table(
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_a_share_lies_in_its_interval(counted: tuple[int, int]) -> None:
-    found = share_of(*counted)
+    found = proportion_interval(*counted)
 
     assert found is not None
     assert -1e-9 <= found.low <= found.value + 1e-9
@@ -53,7 +57,7 @@ def test_a_share_lies_in_its_interval(counted: tuple[int, int]) -> None:
 
 
 def test_a_thing_differs_from_itself_by_nothing() -> None:
-    found = difference(share_of(30, 100), share_of(30, 100))
+    found = difference_interval(proportion_interval(30, 100), proportion_interval(30, 100))
 
     assert found is not None
     assert found.value == 0
@@ -61,14 +65,14 @@ def test_a_thing_differs_from_itself_by_nothing() -> None:
 
 
 def test_a_mean_of_many_is_sure() -> None:
-    found = mean_of(48.0, 10.0, 400)
+    found = mean_interval(48.0, 10.0, 400)
 
     assert found is not None
     assert (found.low, found.high) == pytest.approx((47.02, 48.98), abs=0.001)
 
 
 def test_nothing_is_said_of_nothing() -> None:
-    assert share_of(0, 0) is None
-    assert mean_of(3.0, None, 1) is None
-    assert mean_of(None, None, 0) is None
-    assert difference(None, share_of(1, 2)) is None
+    assert proportion_interval(0, 0) is None
+    assert mean_interval(3.0, None, 1) is None
+    assert mean_interval(None, None, 0) is None
+    assert difference_interval(None, proportion_interval(1, 2)) is None

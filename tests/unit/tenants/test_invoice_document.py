@@ -12,49 +12,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants.billing.invoices.document import (
-    Document,
-    Head,
-    Inconsistent,
-    Kind,
-    Party,
-    Sums,
-    Tax,
-    Used,
+    DocumentKind,
+    InvoiceDocument,
+    InvoiceHeader,
+    InvoiceMismatch,
+    InvoiceParty,
+    InvoiceTax,
+    LedgerTotals,
+    UsageLine,
     build_document,
     build_lines,
+    compute_tax,
     encode_document,
-    tax_on,
 )
 from tenants.billing.invoices.pdf import render
 from tenants.billing.pricing import LINES
 
-HEAD = Head(
+HEAD = InvoiceHeader(
     number="ACME-000012",
-    kind=Kind.INVOICE,
+    kind=DocumentKind.INVOICE,
     corrects="",
     month="2026-10-01",
     issued_on="2026-11-01",
     due_on="2026-11-15",
     currency="EUR",
-    issuer=Party("Caret Cloud GmbH", ("Torstraße 12", "10119 Berlin"), "DE 301", "a@b.example"),
-    customer=Party("Łódź <Robotics> & Σία", ("ul. Piotrkowska 104",), "PL 725"),
-    tax=Tax("VAT", 1_900),
+    issuer=InvoiceParty(
+        "Caret Cloud GmbH", ("Torstraße 12", "10119 Berlin"), "DE 301", "a@b.example"
+    ),
+    customer=InvoiceParty("Łódź <Robotics> & Σία", ("ul. Piotrkowska 104",), "PL 725"),
+    tax=InvoiceTax("VAT", 1_900),
     payment=("IBAN DE02 1203 0000",),
     reason="",
 )
 USED = [
-    Used("seats", date(2026, 10, 1), 42, 19_000_000, 25_741_935),
-    Used("fast.prompt", date(2026, 10, 9), 412_345_678, 150_000, 61_851_852),
-    Used("fast.prompt", date(2026, 10, 10), 1_000, 150_000, 150),
-    Used("fast.prompt", date(2026, 9, 30), 2_000, 150_000, 300),
-    Used("quality.generated", date(2026, 10, 10), 10_000, 6_000_000, 60_000),
+    UsageLine("seats", date(2026, 10, 1), 42, 19_000_000, 25_741_935),
+    UsageLine("fast.prompt", date(2026, 10, 9), 412_345_678, 150_000, 61_851_852),
+    UsageLine("fast.prompt", date(2026, 10, 10), 1_000, 150_000, 150),
+    UsageLine("fast.prompt", date(2026, 9, 30), 2_000, 150_000, 300),
+    UsageLine("quality.generated", date(2026, 10, 10), 10_000, 6_000_000, 60_000),
 ]
 
 
-def document(used: list[Used], **changed: Any) -> Document:
+def document(used: list[UsageLine], **changed: Any) -> InvoiceDocument:
     head = msgspec.structs.replace(HEAD, **changed)
     subtotal = sum(line.amount_cents for line in build_lines(used))
-    return build_document(head, used, Sums(subtotal, 0, tax_on(subtotal, head.tax)))
+    return build_document(head, used, LedgerTotals(subtotal, 0, compute_tax(subtotal, head.tax)))
 
 
 def test_lines_are_seats_then_tokens_each_month_and_price_apart() -> None:
@@ -69,7 +71,7 @@ def test_lines_are_seats_then_tokens_each_month_and_price_apart() -> None:
 
 
 ENTRIES = st.builds(
-    Used,
+    UsageLine,
     st.sampled_from(["seats", *LINES]),
     st.dates(date(2026, 8, 1), date(2026, 10, 31)),
     st.integers(0, 10**9),
@@ -79,7 +81,7 @@ ENTRIES = st.builds(
 
 
 @given(st.lists(ENTRIES, max_size=40), st.randoms(use_true_random=False))
-def test_the_order_of_rows_changes_no_byte(used: list[Used], chance: random.Random) -> None:
+def test_the_order_of_rows_changes_no_byte(used: list[UsageLine], chance: random.Random) -> None:
     shuffled = used.copy()
     chance.shuffle(shuffled)
 
@@ -87,7 +89,7 @@ def test_the_order_of_rows_changes_no_byte(used: list[Used], chance: random.Rand
 
 
 @given(st.lists(ENTRIES, max_size=40))
-def test_what_is_printed_adds_up(used: list[Used]) -> None:
+def test_what_is_printed_adds_up(used: list[UsageLine]) -> None:
     made = document(used)
 
     assert sum(line.amount_cents for line in made.lines) == made.subtotal_cents
@@ -95,8 +97,8 @@ def test_what_is_printed_adds_up(used: list[Used]) -> None:
 
 
 def test_a_sum_that_the_ledger_does_not_have_makes_no_document() -> None:
-    with pytest.raises(Inconsistent):
-        build_document(HEAD, USED, Sums(1, 0, 0))
+    with pytest.raises(InvoiceMismatch):
+        build_document(HEAD, USED, LedgerTotals(1, 0, 0))
 
 
 def test_a_pdf_is_the_same_bytes_each_time() -> None:
@@ -126,24 +128,24 @@ def test_another_amount_is_another_pdf() -> None:
 
 def test_names_cannot_be_markup_and_long_invoices_have_pages() -> None:
     used = [
-        Used(code, date(2026, month, 1), 10_000_000, price, 1_500_000)
+        UsageLine(code, date(2026, month, 1), 10_000_000, price, 1_500_000)
         for code in LINES
         for month in range(1, 11)
         for price in (150_000, 160_000)
     ]
 
-    made = render(document(used, customer=Party("<b>&</b><img src='file:///etc/passwd'/>")))
+    made = render(document(used, customer=InvoiceParty("<b>&</b><img src='file:///etc/passwd'/>")))
 
     assert made.startswith(b"%PDF")
     assert made.count(b"/Type /Page\n") > 2
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_document_that_is_read_again_is_the_same(kind: Kind) -> None:
-    sums = Sums(-500, 0, -95) if kind is Kind.CREDIT_NOTE else None
+@pytest.mark.parametrize("kind", list(DocumentKind))
+def test_a_document_that_is_read_again_is_the_same(kind: DocumentKind) -> None:
+    sums = LedgerTotals(-500, 0, -95) if kind is DocumentKind.CREDIT_NOTE else None
     head = msgspec.structs.replace(HEAD, kind=kind, corrects="ACME-000011", reason="An outage.")
     made = document(USED) if sums is None else build_document(head, (), sums)
 
-    again = msgspec.json.decode(encode_document(made), type=Document)
+    again = msgspec.json.decode(encode_document(made), type=InvoiceDocument)
 
     assert encode_document(again) == encode_document(made)

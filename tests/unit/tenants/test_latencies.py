@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tenants.usage.rollups.latency_histogram import (
     MIN_MS,
     RELATIVE_ERROR,
-    add_up,
+    bucket_sql,
+    merge_histograms,
     percentile_ms,
-    size_sql,
 )
 
 TIMES = st.lists(st.floats(min_value=MIN_MS, max_value=1e7), min_size=1, max_size=200)
@@ -20,7 +20,7 @@ TIMES = st.lists(st.floats(min_value=MIN_MS, max_value=1e7), min_size=1, max_siz
 def histogram(times: list[float]) -> dict[int, int]:
     """As the statement counts them."""
     base = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
-    return add_up(([ceil(log(time) / log(base))], [1]) for time in times)
+    return merge_histograms(([ceil(log(time) / log(base))], [1]) for time in times)
 
 
 @given(TIMES, st.floats(min_value=0, max_value=100))
@@ -35,7 +35,7 @@ def test_a_percentile_is_within_its_error_of_a_time(times: list[float], percent:
 def test_parts_add_up_to_the_whole(times: list[float], others: list[float], percent: float) -> None:
     parts = [histogram(times), histogram(others)]
 
-    added = add_up((part.keys(), part.values()) for part in parts)
+    added = merge_histograms((part.keys(), part.values()) for part in parts)
 
     assert percentile_ms(added, percent) == percentile_ms(histogram(times + others), percent)
 
@@ -45,4 +45,4 @@ def test_of_nothing_there_is_no_percentile() -> None:
 
 
 def test_the_base_is_in_the_statement() -> None:
-    assert size_sql("x") == f"ceil(ln(greatest(x, 0.01)) / {log(1.01 / 0.99)!r})::int"
+    assert bucket_sql("x") == f"ceil(ln(greatest(x, 0.01)) / {log(1.01 / 0.99)!r})::int"

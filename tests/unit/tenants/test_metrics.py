@@ -4,10 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.usage.reports.counters import NAMES, SOURCES, Counts, Source, total
-from tenants.usage.reports.metric_definitions import COST, METRICS, Price, cost_metric
+from tenants.usage.reports.counters import (
+    COUNTER_NAMES,
+    SOURCES,
+    CounterOrigin,
+    UsageCounters,
+    total,
+)
+from tenants.usage.reports.metric_definitions import COST, METRICS, TokenPrice, cost_metric
 
-COUNTS = Counts(
+COUNTS = UsageCounters(
     requests=200,
     cancelled=50,
     parsed=80,
@@ -48,34 +54,34 @@ def test_a_metric_is_what_its_definition_says(name: str, value: float | None) ->
 
 @pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
 def test_nothing_has_no_metrics(metric: object) -> None:
-    assert all(each.of(Counts()) is None for each in METRICS)
+    assert all(each.of(UsageCounters()) is None for each in METRICS)
 
 
 def test_without_typing_there_is_no_share_of_completed_code() -> None:
     (metric,) = (metric for metric in METRICS if metric.name == "completed_code")
 
-    assert metric.of(Counts(accepted_chars=10)) is None
+    assert metric.of(UsageCounters(accepted_chars=10)) is None
 
 
 def test_accepted_tokens_bear_the_cost_of_all() -> None:
-    metric = cost_metric(Price(prompt_micros=100_000, generated_micros=1_000_000))
+    metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
 
     # 200,000 for the prompts, 10,000 for what was generated, over half a thousand accepted.
     assert metric.of(COUNTS) == 420_000
-    assert metric.of(Counts(prompt_tokens=5)) is None
+    assert metric.of(UsageCounters(prompt_tokens=5)) is None
     assert (metric.name, cost_metric(None).of(COUNTS)) == (COST, None)
 
 
 def test_every_count_and_every_metric_has_its_source() -> None:
-    assert SOURCES["generated_tokens"] is Source.SERVER
-    assert SOURCES["shown"] is SOURCES["typed_chars"] is Source.CLIENT
+    assert SOURCES["generated_tokens"] is CounterOrigin.SERVER
+    assert SOURCES["shown"] is SOURCES["typed_chars"] is CounterOrigin.CLIENT
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-    servers = {metric.name for metric in METRICS if metric.source is Source.SERVER}
+    servers = {metric.name for metric in METRICS if metric.source is CounterOrigin.SERVER}
     assert servers == {"validity", "cancellation"}
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=5))
 def test_counts_add_up(values: list[int]) -> None:
-    added = total(Counts(**dict.fromkeys(NAMES, value)) for value in values)
+    added = total(UsageCounters(**dict.fromkeys(COUNTER_NAMES, value)) for value in values)
 
-    assert {getattr(added, name) for name in NAMES} == {sum(values)}
+    assert {getattr(added, name) for name in COUNTER_NAMES} == {sum(values)}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.base.errors import Invalid
-from tenants.base.time_bounds import require_day, require_moment
+from tenants.base.errors import InvalidValue
+from tenants.base.time_bounds import validate_date, validate_datetime
 
 _OFFSETS = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
 
@@ -13,8 +13,8 @@ _OFFSETS = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone
 @given(st.datetimes(timezones=_OFFSETS))
 def test_a_moment_that_passes_is_one_in_utc_with_room_around_it(moment: datetime) -> None:
     try:
-        require_moment("since", moment)
-    except Invalid:
+        validate_datetime("since", moment)
+    except InvalidValue:
         return
 
     ten_years = timedelta(days=3_660)
@@ -31,23 +31,23 @@ def test_a_moment_that_passes_is_one_in_utc_with_room_around_it(moment: datetime
     ],
 )
 def test_what_an_offset_carries_beyond_the_bounds_is_refused(text: str) -> None:
-    with pytest.raises(Invalid):
-        require_moment("since", datetime.fromisoformat(text))
+    with pytest.raises(InvalidValue):
+        validate_datetime("since", datetime.fromisoformat(text))
 
 
 @pytest.mark.parametrize("text", ["1970-01-01T00:00:00Z", "2199-12-31T23:59:59Z"])
 def test_the_bounds_themselves_are_good(text: str) -> None:
-    require_moment("since", datetime.fromisoformat(text))
-    require_day("day", datetime.fromisoformat(text).date())
+    validate_datetime("since", datetime.fromisoformat(text))
+    validate_date("day", datetime.fromisoformat(text).date())
 
 
 def test_nothing_is_no_matter() -> None:
-    require_moment("since", None)
+    validate_datetime("since", None)
 
 
 @pytest.mark.parametrize("day", [date.min, date(1969, 12, 31), date(2200, 1, 1), date.max])
 def test_a_day_has_the_same_bounds(day: date) -> None:
-    with pytest.raises(Invalid) as refused:
-        require_day("starts_on", day)
+    with pytest.raises(InvalidValue) as refused:
+        validate_date("starts_on", day)
 
     assert refused.value.field == "starts_on"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.base.errors import Invalid
-from tenants.base.pagination import Place, mapped, page_of, read_cursor, write_cursor
+from tenants.base.errors import InvalidValue
+from tenants.base.pagination import PagePosition, build_page, map_page, read_cursor, write_cursor
 
 AT = datetime(2026, 11, 21, 12, 30, 15, 123_456, tzinfo=UTC)
 times = st.datetimes(timezones=st.just(UTC))
@@ -14,7 +14,7 @@ times = st.datetimes(timezones=st.just(UTC))
 
 @given(times, st.uuids())
 def test_a_cursor_is_read_as_it_was_written(at: datetime, row: UUID) -> None:
-    assert read_cursor(write_cursor(Place(at, row))) == Place(at, row)
+    assert read_cursor(write_cursor(PagePosition(at, row))) == PagePosition(at, row)
 
 
 def test_no_cursor_is_the_first_page() -> None:
@@ -23,7 +23,7 @@ def test_no_cursor_is_the_first_page() -> None:
 
 @given(st.text(max_size=64))
 def test_what_is_no_cursor_is_refused_by_name(text: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValue) as refused:
         read_cursor(f"{text}!")
 
     assert refused.value.field == "cursor"
@@ -33,24 +33,24 @@ def test_what_is_no_cursor_is_refused_by_name(text: str) -> None:
     "text", ["", "é", "AAAA", "f" + "_" * 31, "A" * 31, "A" * 36, "A" * 32 + "!"]
 )
 def test_a_cursor_of_the_wrong_form_is_refused(text: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_cursor(text)
 
 
 def test_a_page_with_more_behind_it_ends_with_its_last_row() -> None:
-    page = page_of([3, 2, 1], limit=2, place=lambda row: Place(AT, UUID(int=row)))
+    page = build_page([3, 2, 1], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
 
-    assert (page.rows, read_cursor(page.next_cursor)) == ([3, 2], Place(AT, UUID(int=2)))
+    assert (page.rows, read_cursor(page.next_cursor)) == ([3, 2], PagePosition(AT, UUID(int=2)))
 
 
 def test_the_last_page_has_no_cursor() -> None:
-    page = page_of([3, 2], limit=2, place=lambda row: Place(AT, UUID(int=row)))
+    page = build_page([3, 2], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert (page.rows, page.next_cursor) == ([3, 2], None)
 
 
 def test_a_page_of_other_things_ends_where_it_ended() -> None:
-    page = page_of([3, 2, 1], limit=2, place=lambda row: Place(AT, UUID(int=row)))
+    page = build_page([3, 2, 1], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
 
-    assert mapped(page, str).rows == ["3", "2"]
-    assert mapped(page, str).next_cursor == page.next_cursor
+    assert map_page(page, str).rows == ["3", "2"]
+    assert map_page(page, str).next_cursor == page.next_cursor

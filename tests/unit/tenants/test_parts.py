@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants.usage.reports.suppression import Suppression
-from tenants.usage.reports.suppression_cells import TEAM, Cell, Parts, People, Used
+from tenants.usage.reports.suppression_cells import TEAM, Cell, CellUsers, People, SuppressionTable
 
 SMALL, COMPLEMENTARY = Suppression.SMALL, Suppression.COMPLEMENTARY
 LANGUAGE, EDITOR = "language", "editor"
@@ -26,7 +26,9 @@ def hidden(
     columns: tuple[str, ...] = (LANGUAGE, EDITOR),
     members: Mapping[str, People] | None = None,
 ) -> Mapping[Cell, Suppression]:
-    return Parts(Used(columns, people_of, members or {}), MIN_USERS).hidden(dimensions)
+    return SuppressionTable(CellUsers(columns, people_of, members or {}), MIN_USERS).hidden(
+        dimensions
+    )
 
 
 def test_parts_that_are_large_in_each_direction_are_told() -> None:
@@ -149,7 +151,7 @@ def test_no_part_is_told_that_differs_from_its_whole_by_a_few(
 ) -> None:
     """Whichever filter is taken away, and all of them."""
     columns = ("one", "two", "three")
-    parts = Parts(Used(columns, people_of, {}), MIN_USERS)
+    parts = SuppressionTable(CellUsers(columns, people_of, {}), MIN_USERS)
 
     for dimensions in (columns, columns[:2], columns[1:], columns[::2]):
         places = [columns.index(name) for name in dimensions]
@@ -175,7 +177,7 @@ def beside(
 @given(used_by)
 def test_what_is_hidden_is_no_small_rest_of_any_line(people_of: dict[Cell, People]) -> None:
     columns = ("one", "two", "three")
-    parts = Parts(Used(columns, people_of, {}), MIN_USERS)
+    parts = SuppressionTable(CellUsers(columns, people_of, {}), MIN_USERS)
     found = parts.hidden(columns)
 
     for place in range(3):

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.policy import Limits, Mode, RateLimit, Tier
-from tenants.base.errors import Invalid
+from caret.contracts.policy import Mode, PolicyLimits, RateLimit, Tier
+from tenants.base.errors import InvalidValue
 from tenants.policy.document import (
     DEFAULT_POLICY,
     MAX_BURST,
@@ -44,7 +44,7 @@ def _rate(per_minute: Any, burst: Any) -> dict[str, Any]:
 def test_a_policy_from_before_limits_has_none() -> None:
     old = {name: value for name, value in document().items() if name != "limits"}
 
-    assert read_policy(old).limits == Limits()
+    assert read_policy(old).limits == PolicyLimits()
 
 
 def test_limits_are_read_as_they_were_written() -> None:
@@ -54,7 +54,7 @@ def test_limits_are_read_as_they_were_written() -> None:
         tokens_per_day={"quality": MAX_TOKENS_PER_DAY},
     )
 
-    assert read_policy(document).limits == Limits(
+    assert read_policy(document).limits == PolicyLimits(
         tenant=RateLimit(per_minute=MAX_PER_MINUTE, burst=1),
         key=RateLimit(per_minute=1, burst=MAX_BURST),
         tokens_per_day={Tier.QUALITY: MAX_TOKENS_PER_DAY},
@@ -110,7 +110,7 @@ def test_limits_are_read_as_they_were_written() -> None:
     ],
 )
 def test_a_malformed_policy_is_refused_and_the_field_is_named(wrong: object, field: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         read_policy(wrong)
 
     assert caught.value.field == field

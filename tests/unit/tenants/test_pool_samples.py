@@ -2,11 +2,11 @@ import pytest
 
 from tenants.fleet.pools.metric_samples import (
     Labels,
-    Samples,
-    increase,
+    MetricSamples,
+    counter_increase,
+    merge_samples,
     parse,
     quantile_s,
-    together,
 )
 
 PAGE = """\
@@ -19,13 +19,13 @@ process_start_time_seconds 1000.0
 """
 
 
-def _histogram(**counts: float) -> Samples:
+def _histogram(**counts: float) -> MetricSamples:
     """Cumulated, by the bounds in milliseconds; `inf` for all."""
     held: dict[Labels, float] = {
         (("le", "+Inf" if name == "inf" else str(int(name[1:]) / 1000)),): float(value)
         for name, value in counts.items()
     }
-    return Samples({"first_bucket": held})
+    return MetricSamples({"first_bucket": held})
 
 
 def test_what_is_asked_for_by_labels_is_summed() -> None:
@@ -46,14 +46,16 @@ def test_what_is_no_metrics_is_refused() -> None:
 
 
 def test_gateways_are_summed() -> None:
-    assert together([parse(PAGE), parse(PAGE)]).sum("caret_completions_total", mode="fim") == 14
+    assert (
+        merge_samples([parse(PAGE), parse(PAGE)]).sum("caret_completions_total", mode="fim") == 14
+    )
 
 
 def test_a_counter_that_has_fallen_began_anew() -> None:
-    before = Samples({"a_total": {(): 100.0}, "b_total": {(): 5.0}})
-    after = Samples({"a_total": {(): 3.0}, "b_total": {(): 9.0}, "c_total": {(): 2.0}})
+    before = MetricSamples({"a_total": {(): 100.0}, "b_total": {(): 5.0}})
+    after = MetricSamples({"a_total": {(): 3.0}, "b_total": {(): 9.0}, "c_total": {(): 2.0}})
 
-    grown = increase(before, after)
+    grown = counter_increase(before, after)
 
     assert [grown.sum(f"{name}_total") for name in "abc"] == [3, 4, 2]
 
@@ -72,4 +74,4 @@ def test_beyond_the_last_bound_nothing_more_is_claimed() -> None:
 
 def test_of_nothing_there_is_no_quantile() -> None:
     assert quantile_s(_histogram(b100=0, inf=0), "first", 0.99) is None
-    assert quantile_s(Samples({}), "first", 0.99) is None
+    assert quantile_s(MetricSamples({}), "first", 0.99) is None

@@ -9,12 +9,12 @@ from caret.contracts.policy import Mode
 from tenants.fleet.pools.capacity_inputs import measured_figures
 from tenants.fleet.pools.cost import cost_of
 from tenants.fleet.pools.daily_usage import PoolCounts, replica_seconds_a_day
-from tenants.fleet.pools.draining import emptied_pools
-from tenants.fleet.pools.gateway_scraper import Reading
-from tenants.fleet.pools.installation_status import Installation, OnCall, on_call
-from tenants.fleet.pools.metric_samples import Samples, parse, together
-from tenants.fleet.pools.pool_status import PoolState, pools_of
-from tenants.fleet.pools.recent_scrapes import Lately
+from tenants.fleet.pools.draining import find_emptied_pools
+from tenants.fleet.pools.gateway_scraper import Scrape
+from tenants.fleet.pools.installation_status import InstallationStatus, KeyFigures, key_figures
+from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, parse
+from tenants.fleet.pools.pool_status import PoolStatus, pools_of
+from tenants.fleet.pools.recent_scrapes import RecentScrapes
 
 ONE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
@@ -72,18 +72,20 @@ REFUSED = (
 )
 
 
-def _installation(*pages: str | None, window_s: float | None = 100.0) -> Installation:
+def _installation(*pages: str | None, window_s: float | None = 100.0) -> InstallationStatus:
     """None: a gateway that does not answer."""
     readings = [
-        Reading(f"http://{n}", None if page is None else parse(page), "")
+        Scrape(f"http://{n}", None if page is None else parse(page), "")
         for n, page in enumerate(pages)
     ]
     told = [reading.samples for reading in readings if reading.samples is not None]
-    counted = together(told)
-    return Installation(readings, Lately(counted, window_s), pools_of(readings, counted))
+    counted = merge_samples(told)
+    return InstallationStatus(
+        readings, RecentScrapes(counted, window_s), pools_of(readings, counted)
+    )
 
 
-def _pools(*pages: str | None) -> dict[str, PoolState]:
+def _pools(*pages: str | None) -> dict[str, PoolStatus]:
     return {pool.name: pool for pool in _installation(*pages).pools}
 
 
@@ -137,7 +139,7 @@ def test_a_gateway_that_is_silent_takes_nothing_from_the_others() -> None:
 
 
 def test_the_five_figures_of_who_is_on_call() -> None:
-    found = on_call(_installation(ONE, TWO))
+    found = key_figures(_installation(ONE, TWO))
 
     assert [each.mode for each in found.first_tokens] == [Mode.INLINE]
     assert found.cancellation == pytest.approx(0.4)
@@ -148,7 +150,7 @@ def test_the_five_figures_of_who_is_on_call() -> None:
 
 
 def test_of_nothing_there_are_no_figures() -> None:
-    assert on_call(_installation()) == OnCall([], None, None, None, None, None, 0, None)
+    assert key_figures(_installation()) == KeyFigures([], None, None, None, None, None, 0, None)
 
 
 def test_what_is_measured_for_the_planner() -> None:
@@ -180,7 +182,7 @@ def test_replicas_that_take_requests_are_the_planners_fleet() -> None:
 def test_a_pool_is_emptied_by_its_last_replica(drained: list[str], emptied: list[str]) -> None:
     members = {"fast": frozenset({"one:1", "two:1"}), "other": frozenset({"three:1"})}
 
-    assert emptied_pools("two:1", drained, members) == emptied
+    assert find_emptied_pools("two:1", drained, members) == emptied
 
 
 DAY, BEFORE = datetime(2026, 3, 2, tzinfo=UTC).date(), datetime(2026, 3, 1, tzinfo=UTC).date()
@@ -218,7 +220,7 @@ def test_a_replica_of_two_pools_is_paid_for_once() -> None:
 
 
 def test_a_sample_that_nobody_has_is_none() -> None:
-    assert Samples({}).series == {}
+    assert MetricSamples({}).series == {}
 
 
 def test_a_refused_replica_is_told_once_with_why() -> None:

@@ -3,13 +3,18 @@
 import pytest
 
 from caret.foundation.ids import TenantId
-from tenants.fleet.snapshots.publisher import Held, Repair, RepairReason, plan_repairs
+from tenants.fleet.snapshots.publisher import (
+    PublishedState,
+    RepairReason,
+    SnapshotRepair,
+    plan_repairs,
+)
 
 ACME, GLOBEX = TenantId("acme"), TenantId("globex")
 
 
-def held(version: int | None, *, with_snapshot: bool = True) -> Held:
-    return Held(
+def held(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
+    return PublishedState(
         versions={} if version is None else {ACME: version},
         snapshots=frozenset({ACME} if with_snapshot and version is not None else ()),
     )
@@ -19,14 +24,16 @@ def held(version: int | None, *, with_snapshot: bool = True) -> Held:
     ("found", "expected"),
     [
         (held(5), None),
-        (held(4), Repair(RepairReason.UNPUBLISHED, None)),
-        (held(None), Repair(RepairReason.LOST, None)),
-        (held(9), Repair(RepairReason.AHEAD, 9)),
-        (held(5, with_snapshot=False), Repair(RepairReason.TORN, 5)),
-        (held(4, with_snapshot=False), Repair(RepairReason.TORN, 4)),
+        (held(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
+        (held(None), SnapshotRepair(RepairReason.LOST, None)),
+        (held(9), SnapshotRepair(RepairReason.AHEAD, 9)),
+        (held(5, with_snapshot=False), SnapshotRepair(RepairReason.TORN, 5)),
+        (held(4, with_snapshot=False), SnapshotRepair(RepairReason.TORN, 4)),
     ],
 )
-def test_what_redis_holds_of_version_five(found: Held, expected: Repair | None) -> None:
+def test_what_redis_holds_of_version_five(
+    found: PublishedState, expected: SnapshotRepair | None
+) -> None:
     assert plan_repairs({ACME: 5}, found).get(ACME) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.environment import BadSetting
 from tenants.security.encryption.aws_kms import KmsRootKey, open_kms_root_key
 from tenants.security.encryption.errors import RootKeyMissing, RootKeyUnavailable
@@ -53,7 +53,7 @@ def test_what_was_wrapped_is_unwrapped(root_key: RootKey) -> None:
 def test_what_was_moved_is_not_unwrapped(root_key: RootKey) -> None:
     wrapped = root_key.wrap(KEY, bound_to="here")
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         root_key.unwrap(wrapped, bound_to="there")
 
 
@@ -61,7 +61,7 @@ def test_what_was_changed_is_not_unwrapped(root_key: RootKey) -> None:
     wrapped = bytearray(root_key.wrap(KEY, bound_to="here"))
     wrapped[-1] ^= 1
 
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionFailed):
         root_key.unwrap(bytes(wrapped), bound_to="here")
 
 
@@ -69,7 +69,7 @@ def test_another_kms_key_unwraps_nothing(aws: None) -> None:
     wrapped = open_kms_root_key(make_kms_key()).wrap(KEY, bound_to="here")
 
     # KMS says that it is the wrong key; moto, that the access is denied.
-    with pytest.raises((SealBroken, RootKeyUnavailable)):
+    with pytest.raises((DecryptionFailed, RootKeyUnavailable)):
         open_kms_root_key(make_kms_key()).unwrap(wrapped, bound_to="here")
 
 
@@ -90,8 +90,8 @@ def test_a_kms_key_that_is_not_there_is_unavailable(aws: None) -> None:
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        ("IncorrectKeyException", SealBroken),
-        ("InvalidCiphertextException", SealBroken),
+        ("IncorrectKeyException", DecryptionFailed),
+        ("InvalidCiphertextException", DecryptionFailed),
         ("DisabledException", RootKeyUnavailable),
         ("KMSInvalidStateException", RootKeyUnavailable),
         ("AccessDeniedException", RootKeyUnavailable),

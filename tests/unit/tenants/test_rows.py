@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from caret.contracts.policy import Mode, Tier
 from caret.contracts.usage import (
     CompletionRecord,
-    Finish,
+    FinishReason,
     OutcomeEvent,
     OutcomeRecord,
-    TypedRecord,
+    TypingRecord,
 )
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
-from tenants.models import Outcome, Typed, UsageRecord
-from tenants.usage.ingestion.row_mapping import Unfit, decode_entry, decode_row
+from tenants.models import Outcome, TypingReport, UsageRecord
+from tenants.usage.ingestion.row_mapping import UnstorableRecord, decode_entry, decode_row
 
 SECRET = "def secret_of_the_customer"
 
@@ -41,7 +41,7 @@ COMPLETION = CompletionRecord(
     tier=Tier.FAST,
     pool="fast",
     replica="fast-0",
-    finish=Finish.ERROR,
+    finish=FinishReason.ERROR,
     error_code="engine_lost",
     prompt_tokens=100,
     cached_tokens=40,
@@ -104,14 +104,14 @@ def test_an_outcome_becomes_a_row() -> None:
     ],
 )
 def test_a_record_that_no_table_could_hold_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnstorableRecord) as caught:
         decode_row(encoded(COMPLETION, **changes))
 
     assert SECRET not in str(caught.value)
 
 
 def test_typed_characters_become_a_row() -> None:
-    record = TypedRecord(
+    record = TypingRecord(
         typed_id=RequestId(some_id()),
         tenant_id=TenantId(some_id()),
         user_id=None,
@@ -123,7 +123,7 @@ def test_typed_characters_become_a_row() -> None:
 
     row = decode_row(encoded(record))
 
-    assert isinstance(row, Typed)
+    assert isinstance(row, TypingReport)
     assert (row.language, row.editor, row.chars) == ("go", "zed", 300)
 
 
@@ -138,7 +138,7 @@ def test_typed_characters_become_a_row() -> None:
     ],
 )
 def test_persistence_has_a_moment_and_a_share_and_nothing_else_has(changes: dict[str, Any]) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnstorableRecord):
         decode_row(encoded(OUTCOME, **changes))
 
 
@@ -150,14 +150,14 @@ def test_persistence_becomes_a_row() -> None:
 
 
 def test_not_a_number_is_refused() -> None:
-    with pytest.raises(Unfit, match="total_ms"):
+    with pytest.raises(UnstorableRecord, match="total_ms"):
         decode_row(encoded(COMPLETION, total_ms=float("nan")))
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_make_the_decoders_fail_otherwise(data: bytes) -> None:
     for decode in (decode_entry, decode_row):
-        with contextlib.suppress(Unfit):
+        with contextlib.suppress(UnstorableRecord):
             decode(data)
 
 
@@ -172,7 +172,7 @@ def test_no_value_of_a_field_makes_the_decoder_fail_otherwise(changes: dict[str,
         data = encoded(COMPLETION, **changes)
     except (OverflowError, UnicodeEncodeError):
         return
-    with contextlib.suppress(Unfit):
+    with contextlib.suppress(UnstorableRecord):
         decode_row(data)
 
 

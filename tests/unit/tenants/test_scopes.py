@@ -3,11 +3,11 @@
 import pytest
 
 from caret.contracts.policy import Mode
-from tenants.base.permissions import Permission, Role, allows
+from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.identity.api_keys.scopes import (
     MODES,
     PERMISSIONS_OF,
-    Scope,
+    KeyScope,
     modes_of,
     permissions_of,
     read_scopes,
@@ -59,32 +59,32 @@ FOR_PEOPLE = {
 }
 
 
-@pytest.mark.parametrize("scope", list(Scope))
-def test_the_table_says_what_was_meant(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", list(KeyScope))
+def test_the_table_says_what_was_meant(scope: KeyScope) -> None:
     opened = {*modes_of({scope}), *permissions_of({scope})}
 
     assert opened == set(EXPECTED[scope].split())
 
 
 def test_every_scope_is_in_one_table() -> None:
-    assert set(MODES) | set(PERMISSIONS_OF) == set(Scope)
+    assert set(MODES) | set(PERMISSIONS_OF) == set(KeyScope)
     assert not set(MODES) & set(PERMISSIONS_OF)
 
 
 def test_what_no_scope_opens_is_for_people() -> None:
-    assert {str(each) for each in set(Permission) - permissions_of(Scope)} == FOR_PEOPLE
+    assert {str(each) for each in set(Permission) - permissions_of(KeyScope)} == FOR_PEOPLE
 
 
 def test_no_scope_opens_what_an_administrator_may_not() -> None:
-    assert all(allows(Role.ADMINISTRATOR, each) for each in permissions_of(Scope))
+    assert all(role_has_permission(Role.ADMINISTRATOR, each) for each in permissions_of(KeyScope))
 
 
 def test_all_modes_together_are_what_inference_opens() -> None:
-    single = set(MODES) - {Scope.INFERENCE}
+    single = set(MODES) - {KeyScope.INFERENCE}
 
-    assert modes_of(single) == modes_of({Scope.INFERENCE}) == frozenset(Mode)
+    assert modes_of(single) == modes_of({KeyScope.INFERENCE}) == frozenset(Mode)
 
 
 def test_a_scope_of_another_release_opens_nothing() -> None:
-    assert read_scopes(["inference:chat", "payroll:write"]) == {Scope.CHAT}
-    assert stored({Scope.INLINE, Scope.CHAT}) == ["inference:chat", "inference:inline"]
+    assert read_scopes(["inference:chat", "payroll:write"]) == {KeyScope.CHAT}
+    assert stored({KeyScope.INLINE, KeyScope.CHAT}) == ["inference:chat", "inference:inline"]

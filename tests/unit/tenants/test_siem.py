@@ -8,18 +8,18 @@ from ipaddress import ip_network
 
 import pytest
 
-from tenants.base.errors import Invalid
-from tenants.compliance.audit_sinks.backoff import rest_after, wait_after
+from tenants.base.errors import InvalidValue
+from tenants.compliance.audit_sinks.backoff import backoff_after, slow_sink_pause
 from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
 from tenants.compliance.audit_sinks.messages import (
     TEST,
-    Message,
+    SinkMessage,
     message_of,
     syslog_frame,
     webhook_body,
 )
 from tenants.models import AuditEntry
-from tenants.security.audit.hash_chain import GENESIS, hash_of
+from tenants.security.audit.hash_chain import GENESIS, hash_document
 
 OURS = [ip_network("10.20.0.0/16")]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_an_address_says_what_it_is(text: str, kind: SinkKind, port: int, origin
     ],
 )
 def test_what_is_no_address_of_a_sink_is_refused(text: str) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidValue) as caught:
         parse_address(text, OURS)
 
     assert caught.value.field == "address"
@@ -104,7 +104,7 @@ def test_what_is_no_address_of_a_sink_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["http://siem.example/", "syslog+tcp://logs.example"])
 def test_nothing_plain_is_taken_where_the_operator_names_no_networks(text: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         parse_address(text, [])
 
 
@@ -118,7 +118,7 @@ def test_a_webhook_gets_the_whole_entry_in_the_standards_shape() -> None:
     assert (payload["type"], payload["timestamp"]) == ("audit.entry", "2026-11-21T12:00:00.000000Z")
     assert payload["data"]["sequence"] == 7
     assert payload["data"]["hash"] == "07" * 32
-    assert hash_of(payload["data"]) == hash_of(message_of(entry()).data)
+    assert hash_document(payload["data"]) == hash_document(message_of(entry()).data)
 
 
 def test_an_entry_always_has_the_same_id_and_another_has_another() -> None:
@@ -144,21 +144,21 @@ def test_a_syslog_sequence_begins_anew_where_the_standard_says_so() -> None:
 
 
 def test_a_test_message_over_syslog_has_no_sequence() -> None:
-    message = Message("x", TEST, "2026-11-21T12:00:00Z", None, {"kind": "test"})
+    message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"kind": "test"})
 
     assert b"- caret - audit.test - {" in syslog_frame(message)
 
 
 def test_waits_double_up_to_an_hour() -> None:
-    waits = [wait_after(failures).total_seconds() for failures in (1, 2, 3, 10, 11, 10_000)]
+    waits = [backoff_after(failures).total_seconds() for failures in (1, 2, 3, 10, 11, 10_000)]
 
     assert waits == [5, 10, 20, 2_560, 3_600, 3_600]
 
 
 def test_a_slow_sink_rests_for_longer_than_it_took() -> None:
-    assert rest_after(timedelta(seconds=0.2), 0) is None
-    assert rest_after(timedelta(seconds=4), 1) == timedelta(seconds=12)
+    assert slow_sink_pause(timedelta(seconds=0.2), 0) is None
+    assert slow_sink_pause(timedelta(seconds=4), 1) == timedelta(seconds=12)
 
 
 def test_a_sink_that_got_much_in_its_time_is_not_slow() -> None:
-    assert rest_after(timedelta(seconds=4), 200) is None
+    assert slow_sink_pause(timedelta(seconds=4), 200) is None

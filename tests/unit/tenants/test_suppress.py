@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.usage.reports.suppression import Suppression, suppressed
+from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 
 SMALL, COMPLEMENTARY = Suppression.SMALL, Suppression.COMPLEMENTARY
 
@@ -13,13 +13,13 @@ def people(first: int, count: int) -> frozenset[str]:
 
 
 def test_groups_that_are_large_enough_are_shown() -> None:
-    assert suppressed({"go": people(0, 5), "python": people(0, 9)}, min_users=5) == {}
+    assert find_suppressed_groups({"go": people(0, 5), "python": people(0, 9)}, min_users=5) == {}
 
 
 def test_a_small_group_takes_the_next_smallest_with_it() -> None:
     users_of = {"go": people(0, 2), "c": people(10, 30), "python": people(50, 9)}
 
-    found = suppressed(users_of, min_users=5)
+    found = find_suppressed_groups(users_of, min_users=5)
 
     assert found == {"go": SMALL, "python": COMPLEMENTARY}
 
@@ -27,7 +27,7 @@ def test_a_small_group_takes_the_next_smallest_with_it() -> None:
 def test_two_small_groups_of_the_same_few_people_are_not_enough() -> None:
     users_of = {"go": people(0, 2), "c": people(0, 3), "python": people(0, 9)}
 
-    found = suppressed(users_of, min_users=5)
+    found = find_suppressed_groups(users_of, min_users=5)
 
     assert found == {"go": SMALL, "c": SMALL, "python": COMPLEMENTARY}
 
@@ -35,15 +35,15 @@ def test_two_small_groups_of_the_same_few_people_are_not_enough() -> None:
 def test_two_small_groups_that_are_many_together_need_no_third() -> None:
     users_of = {"go": people(0, 3), "c": people(3, 3), "python": people(0, 9)}
 
-    assert suppressed(users_of, min_users=5) == {"go": SMALL, "c": SMALL}
+    assert find_suppressed_groups(users_of, min_users=5) == {"go": SMALL, "c": SMALL}
 
 
 def test_services_are_no_people() -> None:
-    assert suppressed({"go": frozenset(), "c": people(0, 5)}, min_users=5) == {}
+    assert find_suppressed_groups({"go": frozenset(), "c": people(0, 5)}, min_users=5) == {}
 
 
 def test_one_is_a_minimum_that_hides_nothing() -> None:
-    assert suppressed({"go": people(0, 1), "c": people(0, 5)}, min_users=1) == {}
+    assert find_suppressed_groups({"go": people(0, 1), "c": people(0, 5)}, min_users=1) == {}
 
 
 @given(
@@ -55,7 +55,7 @@ def test_one_is_a_minimum_that_hides_nothing() -> None:
 def test_what_is_left_by_subtraction_is_no_small_group(
     users_of: dict[str, frozenset[str]], min_users: int
 ) -> None:
-    hidden = suppressed(users_of, min_users=min_users)
+    hidden = find_suppressed_groups(users_of, min_users=min_users)
 
     shown = users_of.keys() - hidden.keys()
     assert all(not users_of[key] or len(users_of[key]) >= min_users for key in shown)
@@ -68,7 +68,7 @@ def test_what_is_left_by_subtraction_is_no_small_group(
 def test_who_is_in_two_teams_is_not_told_by_the_total() -> None:
     users_of = {"red": people(0, 10), "blue": people(8, 10)}
 
-    found = suppressed(users_of, min_users=5, everybody=people(0, 18))
+    found = find_suppressed_groups(users_of, min_users=5, everybody=people(0, 18))
 
     assert found == {"red": COMPLEMENTARY, "blue": COMPLEMENTARY}
 
@@ -82,7 +82,7 @@ def test_who_is_in_neither_of_two_teams_is_not_told_by_a_third_that_is_hidden_fo
         "blue": people(10, 8),
     }
 
-    found = suppressed(users_of, min_users=5, everybody=people(0, 18))
+    found = find_suppressed_groups(users_of, min_users=5, everybody=people(0, 18))
 
     shown = users_of.keys() - found.keys()
     rest = people(0, 18).difference(*(users_of[key] for key in shown))
@@ -93,7 +93,7 @@ def test_who_is_in_neither_of_two_teams_is_not_told_by_a_third_that_is_hidden_fo
 def test_teams_that_tell_of_nobody_are_shown() -> None:
     users_of = {"red": people(0, 10), "blue": people(5, 10), "green": people(15, 9)}
 
-    assert suppressed(users_of, min_users=5, everybody=people(0, 24)) == {}
+    assert find_suppressed_groups(users_of, min_users=5, everybody=people(0, 24)) == {}
 
 
 @given(
@@ -106,7 +106,7 @@ def test_no_two_teams_and_the_total_tell_of_a_few(
     users_of: dict[str, frozenset[str]], min_users: int
 ) -> None:
     everybody = frozenset[str]().union(*users_of.values())
-    hidden = suppressed(users_of, min_users=min_users, everybody=everybody)
+    hidden = find_suppressed_groups(users_of, min_users=min_users, everybody=everybody)
 
     shown = [users for key, users in users_of.items() if key not in hidden]
     for one in shown:

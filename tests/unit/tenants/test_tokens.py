@@ -5,14 +5,14 @@ import uuid
 import pytest
 
 from caret.foundation.ids import TenantId
-from tenants.base.bearer_tokens import TokenKind, new_token, parse_token, token_digest
+from tenants.base.bearer_tokens import BearerTokenKind, new_token, parse_token, token_digest
 
 TENANT = TenantId(str(uuid.uuid4()))
 OTHER = TenantId(str(uuid.uuid4()))
 
 
-@pytest.mark.parametrize("kind", list(TokenKind))
-def test_a_token_names_its_tenant(kind: TokenKind) -> None:
+@pytest.mark.parametrize("kind", list(BearerTokenKind))
+def test_a_token_names_its_tenant(kind: BearerTokenKind) -> None:
     token = new_token(kind, TENANT)
 
     assert parse_token(kind, token.text) == token
@@ -20,31 +20,33 @@ def test_a_token_names_its_tenant(kind: TokenKind) -> None:
 
 
 def test_no_two_tokens_are_alike() -> None:
-    assert new_token(TokenKind.SCIM, TENANT).text != new_token(TokenKind.SCIM, TENANT).text
+    assert (
+        new_token(BearerTokenKind.SCIM, TENANT).text != new_token(BearerTokenKind.SCIM, TENANT).text
+    )
 
 
 def test_a_token_is_not_in_its_representation() -> None:
-    token = new_token(TokenKind.SCIM, TENANT)
+    token = new_token(BearerTokenKind.SCIM, TENANT)
 
     assert token.text[8:] not in repr(token)
 
 
 @pytest.mark.parametrize("text", ["", "civ_", "civ_AAAA", "civ_é", "civ_" + "A" * 65, "A" * 64])
 def test_what_is_no_token_is_none(text: str) -> None:
-    assert parse_token(TokenKind.INVITATION, text) is None
+    assert parse_token(BearerTokenKind.INVITATION, text) is None
 
 
 def test_a_token_of_one_kind_is_none_of_another() -> None:
-    token = new_token(TokenKind.INVITATION, TENANT)
+    token = new_token(BearerTokenKind.INVITATION, TENANT)
 
-    assert parse_token(TokenKind.SCIM, token.text) is None
-    assert parse_token(TokenKind.SCIM, "csc_" + token.text[4:]) != token
+    assert parse_token(BearerTokenKind.SCIM, token.text) is None
+    assert parse_token(BearerTokenKind.SCIM, "csc_" + token.text[4:]) != token
 
 
 def test_the_same_secret_named_for_another_tenant_has_another_digest() -> None:
-    token = new_token(TokenKind.SCIM, TENANT)
-    forged = new_token(TokenKind.SCIM, OTHER).text[:25] + token.text[25:]
-    other = parse_token(TokenKind.SCIM, forged)
+    token = new_token(BearerTokenKind.SCIM, TENANT)
+    forged = new_token(BearerTokenKind.SCIM, OTHER).text[:25] + token.text[25:]
+    other = parse_token(BearerTokenKind.SCIM, forged)
     assert other is not None
 
     assert token_digest(other) != token_digest(token)

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from caret.client.api.export_command import add_export
-from caret.client.api.openapi_operations import IDEMPOTENCY_KEY, Field, Kind, Operation, Place
+from caret.client.api.openapi_operations import (
+    IDEMPOTENCY_KEY,
+    Operation,
+    Parameter,
+    ParameterLocation,
+    ParameterType,
+)
 
 _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _BODY: Final = "body_file"
@@ -19,7 +25,7 @@ EPILOG: Final = (
 )
 
 
-def parser_of(operations: Sequence[Operation]) -> argparse.ArgumentParser:
+def build_parser(operations: Sequence[Operation]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="caret", description="Caret's administration on the command line.", epilog=EPILOG
     )
@@ -53,17 +59,17 @@ def _add_commands(commands: Any, operations: Sequence[Operation]) -> None:
                 _add_field(command, field)
 
 
-def _add_field(command: argparse.ArgumentParser, field: Field) -> None:
+def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
     settings: dict[str, Any] = {
         "type": _READERS[field.kind],
         # A percent sign would be one of argparse's own.
         "help": field.help.replace("%", "%%") or (f"({field.kind})"),
         "choices": field.choices or None,
     }
-    if field.place is Place.PATH:
+    if field.place is ParameterLocation.PATH:
         command.add_argument(_key(field), metavar=field.name, **settings)
         return
-    if field.kind is Kind.LIST:
+    if field.kind is ParameterType.LIST:
         settings |= {
             "action": "append",
             "type": str,
@@ -71,7 +77,7 @@ def _add_field(command: argparse.ArgumentParser, field: Field) -> None:
         }
     metavar = None if field.choices else field.kind.name
     # What a body's file may say is not asked for again.
-    is_required = field.is_required and field.place is not Place.BODY
+    is_required = field.is_required and field.place is not ParameterLocation.BODY
     command.add_argument(
         f"--{field.name.replace('_', '-').lower()}",
         dest=_key(field),
@@ -81,37 +87,37 @@ def _add_field(command: argparse.ArgumentParser, field: Field) -> None:
     )
 
 
-def operation_in(options: argparse.Namespace) -> Operation:
+def find_operation(options: argparse.Namespace) -> Operation:
     operation: Operation = vars(options)[_OPERATION]
     return operation
 
 
-def given(options: argparse.Namespace, place: Place) -> dict[str, Any]:
+def collect_arguments(options: argparse.Namespace, place: ParameterLocation) -> dict[str, Any]:
     """What was given for the fields of one place, by their names."""
     values = vars(options)
     return {
         field.name: values[_key(field)]
-        for field in operation_in(options).fields
+        for field in find_operation(options).fields
         if field.place is place and values.get(_key(field)) is not None
     }
 
 
 def body_in(options: argparse.Namespace) -> dict[str, Any] | None:
     """None: the operation takes none. Raises ValueError, OSError for a file that holds none."""
-    if not operation_in(options).has_body:
+    if not find_operation(options).has_body:
         return None
     file = vars(options)[_BODY]
     whole = {} if file is None else json.loads(_text_of(file))
     if not isinstance(whole, dict):
         raise ValueError("a body is an object")
-    return {**whole, **given(options, Place.BODY)}
+    return {**whole, **collect_arguments(options, ParameterLocation.BODY)}
 
 
 def _text_of(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
 
 
-def _key(field: Field) -> str:
+def _key(field: Parameter) -> str:
     """Two places may have fields of one name."""
     return f"{field.place}:{field.name}"
 
@@ -131,11 +137,11 @@ def _json(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"this is no JSON ({error})") from error
 
 
-_READERS: Final[dict[Kind, Callable[[str], Any]]] = {
-    Kind.TEXT: str,
-    Kind.WHOLE: int,
-    Kind.NUMBER: float,
-    Kind.TRUTH: _truth,
-    Kind.LIST: str,
-    Kind.JSON: _json,
+_READERS: Final[dict[ParameterType, Callable[[str], Any]]] = {
+    ParameterType.TEXT: str,
+    ParameterType.WHOLE: int,
+    ParameterType.NUMBER: float,
+    ParameterType.TRUTH: _truth,
+    ParameterType.LIST: str,
+    ParameterType.JSON: _json,
 }

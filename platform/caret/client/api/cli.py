@@ -21,13 +21,13 @@ from urllib.parse import quote
 import httpx
 from rich.console import Console
 
-from caret.client.api.arguments import body_in, given, operation_in, parser_of
+from caret.client.api.arguments import body_in, build_parser, collect_arguments, find_operation
 from caret.client.api.export_command import export
-from caret.client.api.http_client import Asked, Caller, Refused, Unanswered
+from caret.client.api.http_client import ApiError, ApiRequest, Caller, ServerUnreachable
 from caret.client.api.openapi_operations import (
     IDEMPOTENCY_KEY,
     NotDescribed,
-    Place,
+    ParameterLocation,
     read_operations,
 )
 from caret.client.api.output import show
@@ -54,12 +54,12 @@ def run(
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _complain(str(error), EXIT_USAGE)
     try:
-        document = caller.ask(Asked("GET", DESCRIPTION_PATH)).json()
-        options = parser_of(read_operations(document)).parse_args(argv)
+        document = caller.ask(ApiRequest("GET", DESCRIPTION_PATH)).json()
+        options = build_parser(read_operations(document)).parse_args(argv)
         return _carry_out(caller, options)
-    except Refused as error:
+    except ApiError as error:
         return _complain(f"{error} ({error.code})", EXIT_REFUSED)
-    except Unanswered as error:
+    except ServerUnreachable as error:
         return _complain(str(error), EXIT_UNANSWERED)
     except (NotDescribed, ValueError, OSError) as error:
         return _complain(str(error), EXIT_USAGE)
@@ -86,21 +86,27 @@ def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Resp
         cursor = response.json().get("next_cursor") if wants_all else None
         if cursor is None:
             return
-        asked = Asked(asked.method, asked.path, {**asked.query, "cursor": cursor})
+        asked = ApiRequest(asked.method, asked.path, {**asked.query, "cursor": cursor})
 
 
-def _asked(options: argparse.Namespace) -> Asked:
-    operation = operation_in(options)
+def _asked(options: argparse.Namespace) -> ApiRequest:
+    operation = find_operation(options)
     path = operation.path
-    for name, value in given(options, Place.PATH).items():
+    for name, value in collect_arguments(options, ParameterLocation.PATH).items():
         path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
-    headers = {name: str(value) for name, value in given(options, Place.HEADER).items()}
+    headers = {
+        name: str(value)
+        for name, value in collect_arguments(options, ParameterLocation.HEADER).items()
+    }
     if operation.method == "POST" and operation.is_repeatable:
         headers[IDEMPOTENCY_KEY] = str(uuid.uuid4())
-    return Asked(
+    return ApiRequest(
         operation.method,
         path,
-        {name: _in_query(value) for name, value in given(options, Place.QUERY).items()},
+        {
+            name: _in_query(value)
+            for name, value in collect_arguments(options, ParameterLocation.QUERY).items()
+        },
         headers,
         body_in(options),
         is_repeatable=operation.is_repeatable,

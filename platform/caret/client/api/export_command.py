@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from caret.client.api.http_client import Asked, Caller, Refused
+from caret.client.api.http_client import ApiError, ApiRequest, Caller
 from caret.client.api.openapi_operations import IDEMPOTENCY_KEY
 
 PATH: Final = "/api/v1/exports"
@@ -24,7 +24,7 @@ _MAX_PAUSE_S: Final = 10.0
 _UNDER_WAY: Final = ("queued", "building")
 
 
-class NotWhole(ValueError):
+class ChecksumMismatch(ValueError):
     """What was fetched is not what its proof says."""
 
 
@@ -50,11 +50,11 @@ def add_export(groups: Any) -> None:
 
 
 def export(caller: Caller, options: argparse.Namespace) -> dict[str, Any]:
-    """What was fetched, and where it is. Raises Unanswered, Refused, NotWhole, OSError."""
+    """What was fetched, and where it is. Raises Unanswered, Refused, ChecksumMismatch, OSError."""
     asked = _request(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
-    found = caller.ask(Asked("POST", PATH, {}, headers, asked)).json()
-    found = _wait(caller, found, options.max_wait_s)
+    found = caller.ask(ApiRequest("POST", PATH, {}, headers, asked)).json()
+    found = _poll(caller, found, options.max_wait_s)
     return _fetch(caller, found, options.into)
 
 
@@ -69,18 +69,18 @@ def _request(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _wait(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str, Any]:
+def _poll(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str, Any]:
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
     while found["state"] in _UNDER_WAY:
         if waited_s >= max_wait_s:
-            raise Refused(0, "not_yet", f"The export {found['id']} is not built yet.", None)
+            raise ApiError(0, "not_yet", f"The export {found['id']} is not built yet.", None)
         _show_progress(found)
         caller.wait(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
-        found = caller.ask(Asked("GET", f"{PATH}/{found['id']}")).json()
+        found = caller.ask(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
     if found["state"] != "finished":
-        raise Refused(0, found["state"], found["error"] or f"It is {found['state']}.", None)
+        raise ApiError(0, found["state"], found["error"] or f"It is {found['state']}.", None)
     return found
 
 
@@ -91,8 +91,8 @@ def _show_progress(found: dict[str, Any]) -> None:
 
 
 def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any]:
-    proof = caller.ask(Asked("GET", f"{PATH}/{found['id']}/proof")).content
-    link = caller.ask(Asked("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)).json()
+    proof = caller.ask(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
+    link = caller.ask(ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)).json()
     # A name is the server's word: it names a file here, never a folder.
     file = folder / Path(found["name"]).name
     part = file.with_name(f".{file.name}.part")
@@ -114,7 +114,7 @@ def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) 
             digest.update(piece)
             num_bytes += len(piece)
     if (num_bytes, digest.hexdigest()) != (said["bytes"], said["sha256"]):
-        raise NotWhole("What was fetched is not what its proof says. Fetch it again.")
+        raise ChecksumMismatch("What was fetched is not what its proof says. Fetch it again.")
 
 
 def _month(text: str) -> tuple[datetime, datetime]:

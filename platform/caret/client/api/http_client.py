@@ -19,7 +19,7 @@ _AGAIN: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApiRequest:
     method: str
     path: str  # with all its names filled in
     query: Mapping[str, Any] = field(default_factory=dict)
@@ -28,11 +28,11 @@ class Asked:
     is_repeatable: bool = True
 
 
-class Unanswered(Exception):
+class ServerUnreachable(Exception):
     """Nobody answered, or not in time."""
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The server answered with a problem."""
 
     def __init__(self, status: int, code: str, detail: str, place: str | None) -> None:
@@ -61,7 +61,7 @@ class Caller:
     def close(self) -> None:
         self._client.close()
 
-    def ask(self, asked: Asked) -> httpx.Response:
+    def ask(self, asked: ApiRequest) -> httpx.Response:
         """Raises Unanswered, Refused."""
         pause_s = _FIRST_PAUSE_S
         for is_last in (*[False] * (MAX_TRIES - 1), True):
@@ -69,7 +69,9 @@ class Caller:
                 response = self._send(asked)
             except httpx.HTTPError as error:
                 if is_last or not asked.is_repeatable:
-                    raise Unanswered(f"{self._client.base_url} does not answer: {error}") from error
+                    raise ServerUnreachable(
+                        f"{self._client.base_url} does not answer: {error}"
+                    ) from error
             else:
                 if response.status_code not in _AGAIN or is_last or not asked.is_repeatable:
                     return _accepted(response)
@@ -87,12 +89,12 @@ class Caller:
                     response.read()
                 yield from _accepted(response).iter_bytes(_PIECE_BYTES)
         except httpx.HTTPError as error:
-            raise Unanswered(f"{self._client.base_url} does not answer: {error}") from error
+            raise ServerUnreachable(f"{self._client.base_url} does not answer: {error}") from error
 
     def wait(self, seconds: float) -> None:
         self._sleep(seconds)
 
-    def _send(self, asked: Asked) -> httpx.Response:
+    def _send(self, asked: ApiRequest) -> httpx.Response:
         return self._client.request(
             asked.method,
             asked.path,
@@ -112,9 +114,9 @@ def _accepted(response: httpx.Response) -> httpx.Response:
         return response
     try:
         problem = response.json()
-        raise Refused(
+        raise ApiError(
             response.status_code, problem["code"], problem["detail"], problem.get("field")
         )
     except (ValueError, KeyError, TypeError) as error:
         reason = f"The server answered {response.status_code} {response.reason_phrase}."
-        raise Refused(response.status_code, "unexpected", reason, None) from error
+        raise ApiError(response.status_code, "unexpected", reason, None) from error

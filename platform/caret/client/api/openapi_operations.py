@@ -14,14 +14,14 @@ Json = dict[str, Any]
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 
-class Place(StrEnum):
+class ParameterLocation(StrEnum):
     PATH = "path"
     QUERY = "query"
     HEADER = "header"
     BODY = "body"
 
 
-class Kind(StrEnum):
+class ParameterType(StrEnum):
     TEXT = "text"
     WHOLE = "whole number"
     NUMBER = "number"
@@ -31,10 +31,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Parameter:
     name: str
-    place: Place
-    kind: Kind
+    place: ParameterLocation
+    kind: ParameterType
     is_required: bool
     choices: tuple[str, ...]  # none: any
     help: str
@@ -47,7 +47,7 @@ class Operation:
     method: str  # upper case
     path: str  # with {names} in it
     summary: str
-    fields: tuple[Field, ...]
+    fields: tuple[Parameter, ...]
     has_body: bool
     is_paged: bool  # takes a cursor
 
@@ -87,13 +87,19 @@ def _operation(document: Json, path: str, method: str, described: Json) -> Opera
         summary=described.get("summary", ""),
         fields=fields,
         has_body=body is not None,
-        is_paged=any(each.name == "cursor" and each.place is Place.QUERY for each in fields),
+        is_paged=any(
+            each.name == "cursor" and each.place is ParameterLocation.QUERY for each in fields
+        ),
     )
 
 
-def _parameters(document: Json, described: Json) -> Iterator[Field]:
+def _parameters(document: Json, described: Json) -> Iterator[Parameter]:
     for parameter in described.get("parameters", []):
-        place = Place(parameter["in"]) if parameter["in"] in set(Place) else None
+        place = (
+            ParameterLocation(parameter["in"])
+            if parameter["in"] in set(ParameterLocation)
+            else None
+        )
         if place is not None:
             is_required = bool(parameter.get("required"))
             yield _field(document, parameter["name"], place, parameter["schema"], is_required)
@@ -104,18 +110,20 @@ def _body(document: Json, described: Json) -> Json | None:
     return None if content is None else _not_null(document, content["schema"])
 
 
-def _body_fields(document: Json, body: Json | None) -> Iterator[Field]:
+def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
     if body is None:
         return
     required = set(body.get("required", []))
     for name, schema in body.get("properties", {}).items():
-        yield _field(document, name, Place.BODY, schema, name in required)
+        yield _field(document, name, ParameterLocation.BODY, schema, name in required)
 
 
-def _field(document: Json, name: str, place: Place, schema: Json, is_required: bool) -> Field:
+def _field(
+    document: Json, name: str, place: ParameterLocation, schema: Json, is_required: bool
+) -> Parameter:
     shape = _not_null(document, schema)
     choices = tuple(str(each) for each in shape.get("enum", ()))
-    return Field(
+    return Parameter(
         name=name,
         place=place,
         kind=_kind(document, shape),
@@ -125,19 +133,19 @@ def _field(document: Json, name: str, place: Place, schema: Json, is_required: b
     )
 
 
-def _kind(document: Json, shape: Json) -> Kind:
+def _kind(document: Json, shape: Json) -> ParameterType:
     match shape.get("type"):
         case "string":
-            return Kind.TEXT
+            return ParameterType.TEXT
         case "integer":
-            return Kind.WHOLE
+            return ParameterType.WHOLE
         case "number":
-            return Kind.NUMBER
+            return ParameterType.NUMBER
         case "boolean":
-            return Kind.TRUTH
+            return ParameterType.TRUTH
         case "array" if _not_null(document, shape.get("items", {})).get("type") == "string":
-            return Kind.LIST
-    return Kind.JSON
+            return ParameterType.LIST
+    return ParameterType.JSON
 
 
 def _not_null(document: Json, schema: Json) -> Json:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class NoPlace(Exception):
+class BulkheadFull(Exception):
     """All are taken."""
 
 
-class Places:
+class Bulkhead:
     def __init__(self, *, max_each: int, max_all: int) -> None:
         self._max_each = max_each
         self._max_all = max_all
@@ -20,10 +20,10 @@ class Places:
 
     @contextmanager
     def taken(self, holder: str) -> Iterator[None]:
-        """Raises NoPlace."""
+        """Raises BulkheadFull."""
         with self._lock:
             if self._taken[holder] >= self._max_each or self._taken.total() >= self._max_all:
-                raise NoPlace
+                raise BulkheadFull
             self._taken[holder] += 1
         try:
             yield

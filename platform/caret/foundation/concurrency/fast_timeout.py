@@ -10,7 +10,7 @@ _Result = TypeVar("_Result")
 _Steps = Generator[Any, Any, _Result]
 
 
-async def bounded(seconds: float, work: Coroutine[Any, Any, _Result]) -> _Result:
+async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, _Result]) -> _Result:
     """Raises TimeoutError, by cancelling what `work` waits for, and what it raises itself."""
     steps = work.__await__()
     try:
@@ -19,10 +19,10 @@ async def bounded(seconds: float, work: Coroutine[Any, Any, _Result]) -> _Result
         result: _Result = done.value
         return result
     async with asyncio.timeout(seconds):
-        return await _Rest(waits_for, steps)
+        return await _Continuation(waits_for, steps)
 
 
-class _Rest(Generic[_Result]):
+class _Continuation(Generic[_Result]):
     """Of work that has begun to wait."""
 
     def __init__(self, waits_for: object, steps: _Steps[_Result]) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 _Result = TypeVar("_Result")
 
 
-def within(seconds: float, work: Callable[[], _Result]) -> _Result:
+def run_in_thread_with_timeout(seconds: float, work: Callable[[], _Result]) -> _Result:
     """Work that is not done by then goes on in a thread of its own, and nobody learns of its end:
     only for what ends by itself and changes nothing of ours. Raises TimeoutError, and what it
     raises."""

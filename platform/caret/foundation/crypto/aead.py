@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 _NONCE_BYTES: Final = 12
 
 
-class SealBroken(Exception):
+class DecryptionFailed(Exception):
     """It was sealed with another key, bound to something else, or changed."""
 
 
@@ -26,9 +26,9 @@ def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
 
 
 def unseal(key: bytes, sealed: bytes, *, bound_to: bytes) -> bytes:
-    """Raises SealBroken."""
+    """Raises DecryptionFailed."""
     nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
         return AESGCM(key).decrypt(nonce, ciphertext, bound_to)
     except (InvalidTag, ValueError) as error:  # ValueError: shorter than a nonce
-        raise SealBroken from error
+        raise DecryptionFailed from error

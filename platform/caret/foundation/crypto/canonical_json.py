@@ -13,17 +13,17 @@ import rfc8785
 _MAX_INTEGER: Final = 2**53 - 1
 
 
-def canonical(document: dict[str, Any]) -> bytes:
+def canonicalize(document: dict[str, Any]) -> bytes:
     """Raises ValueError for what RFC 8785 cannot spell: see `exact`."""
     return rfc8785.dumps(document)
 
 
-def exact(value: Any) -> Any:
+def to_exact_numbers(value: Any) -> Any:
     """The same in the numbers that RFC 8785 knows; a second time changes nothing."""
     if isinstance(value, dict):
-        return {str(key): exact(each) for key, each in value.items()}
+        return {str(key): to_exact_numbers(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [exact(each) for each in value]
+        return [to_exact_numbers(each) for each in value]
     if isinstance(value, float) and value.is_integer():
         value = int(Decimal(repr(value)))  # the digits that were written, not those of the double
     if isinstance(value, int) and not -_MAX_INTEGER <= value <= _MAX_INTEGER:

@@ -21,7 +21,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.key_derivation import derive_key
 
 SigningKeyId = NewType("SigningKeyId", str)  # hex of the first 8 bytes of SHA-256 of the public key
@@ -85,7 +85,7 @@ class SigningKeys:
         it. Raises ValueError for what RFC 8785 cannot spell."""
         key_id = _id_of(_raw(self._private_keys[-1]))
         unsigned = {**document, "key_id": key_id}
-        signature = self.sign(canonical(unsigned), purpose=purpose)
+        signature = self.sign(canonicalize(unsigned), purpose=purpose)
         return {**unsigned, "signature": signature.value.hex()}
 
     def public_keys(self) -> PublicKeys:
@@ -122,7 +122,7 @@ def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: s
     if not isinstance(key_id, str) or not isinstance(value, str) or not _HEX.fullmatch(value):
         raise BadSignature("it is not signed")
     try:
-        data = canonical(unsigned)
+        data = canonicalize(unsigned)
     except ValueError as error:
         raise BadSignature("it has a number or text that is never signed") from error
     signature = Signature(SigningKeyId(key_id), bytes.fromhex(value))

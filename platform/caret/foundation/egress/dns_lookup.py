@@ -14,7 +14,7 @@ from functools import partial
 from caret.foundation.egress.egress_policy import AddressInfo
 
 
-async def look_up(
+async def resolve(
     host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC
 ) -> list[AddressInfo]:
     """Takes no deadline: who waits no longer leaves a thread behind that ends with the system's

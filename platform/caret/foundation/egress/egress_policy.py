@@ -20,7 +20,7 @@ from caret.foundation.special_addresses import Address, Network, is_public
 AddressInfo: TypeAlias = tuple[Any, Any, int, str, Any]
 
 
-class AddressRefused(OSError):
+class AddressNotAllowed(OSError):
     """Neither public nor one of the operator's networks, or plain where it must be encrypted."""
 
 
@@ -33,16 +33,16 @@ class Egress:
         self.has_refused = False  # HTTP clients wrap what open_socket raises beyond recognition
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
-        """Raises AddressRefused."""
-        if not may_connect(info[4][0], self._networks, is_encrypted=self._is_encrypted):
+        """Raises AddressNotAllowed."""
+        if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True
-            raise AddressRefused("this address may not be connected to")
+            raise AddressNotAllowed("this address may not be connected to")
         opened = socket.socket(info[0], info[1], info[2])
         opened.setblocking(False)
         return opened
 
 
-def may_connect(text: str, networks: Sequence[Network], *, is_encrypted: bool) -> bool:
+def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) -> bool:
     """`text` is an address, not a name."""
     address = _plain(text)
     if any(address in network for network in networks):

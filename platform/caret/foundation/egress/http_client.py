@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.concurrency.thread_timeout import within
+from caret.foundation.concurrency.thread_timeout import run_in_thread_with_timeout
 from caret.foundation.egress.egress_policy import AddressInfo, Egress
 from caret.foundation.special_addresses import Network
 
@@ -26,18 +26,18 @@ _PORTS: Final = {"http": 80, "https": 443}
 _OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # whatever the caller's say
 
 
-class NotAnswered(Exception):
+class RequestFailed(Exception):
     """The text says why, and holds nothing that the other side has sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ResponseLimits:
     total_s: float  # from the look-up of the name to the last byte
     max_bytes: int  # of the answer's body
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutboundRequest:
     method: str
     url: str = field(repr=False)  # its path may be a secret
     headers: Mapping[str, str] = field(repr=False)
@@ -45,13 +45,15 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OutboundResponse:
     status: int
     headers: dict[str, str]
     body: bytes = field(repr=False)
 
 
-def exchange(asked: Outgoing, networks: Sequence[Network], bounds: Bounds) -> Answer:
+def send_request(
+    asked: OutboundRequest, networks: Sequence[Network], bounds: ResponseLimits
+) -> OutboundResponse:
     """Holds its thread for `total_s` at most. Raises NotAnswered."""
     deadline = time.monotonic() + bounds.total_s
     try:
@@ -60,16 +62,18 @@ def exchange(asked: Outgoing, networks: Sequence[Network], bounds: Bounds) -> An
             answer = _spoken(asked, parts, plain, bounds)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
-            raise NotAnswered("It took too long.") from error
-        raise NotAnswered(f"It did not answer ({type(error).__name__}).") from error
+            raise RequestFailed("It took too long.") from error
+        raise RequestFailed(f"It did not answer ({type(error).__name__}).") from error
     if time.monotonic() >= deadline:  # what was hung up on looks like the end of an answer
-        raise NotAnswered("It took too long.")
+        raise RequestFailed("It took too long.")
     if len(answer.body) > bounds.max_bytes:
-        raise NotAnswered("It answered too much.")
+        raise RequestFailed("It answered too much.")
     return answer
 
 
-def _spoken(asked: Outgoing, parts: SplitResult, plain: socket.socket, bounds: Bounds) -> Answer:
+def _spoken(
+    asked: OutboundRequest, parts: SplitResult, plain: socket.socket, bounds: ResponseLimits
+) -> OutboundResponse:
     """Raises OSError, HTTPException, ValueError."""
     host = parts.hostname or ""
     plain.settimeout(bounds.total_s)
@@ -81,7 +85,7 @@ def _spoken(asked: Outgoing, parts: SplitResult, plain: socket.socket, bounds: B
         connection.request(asked.method, target, asked.body, {**asked.headers, **ours})
         with closing(connection.getresponse()) as response:
             body = response.read(bounds.max_bytes + 1)
-            return Answer(response.status, dict(response.getheaders()), body)
+            return OutboundResponse(response.status, dict(response.getheaders()), body)
 
 
 def _encrypted(plain: socket.socket, host: str) -> ssl.SSLSocket:
@@ -92,7 +96,7 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
     """To the very address that was looked at; the certificate is the name's. Raises NotAnswered,
     OSError, ValueError."""
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise NotAnswered("Its address is none.")
+        raise RequestFailed("Its address is none.")
     egress = Egress(networks, is_encrypted=parts.scheme == "https")
     failure: OSError | None = None
     for info in _resolved(parts.hostname, parts.port or _PORTS[parts.scheme], deadline):
@@ -101,7 +105,7 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
         except OSError as error:
             failure = error
     if egress.has_refused:
-        raise NotAnswered("Its address is not a public one.") from failure
+        raise RequestFailed("Its address is not a public one.") from failure
     raise failure or OSError("the name has no addresses")
 
 
@@ -125,11 +129,15 @@ def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
     NotAnswered."""
     left_s = max(0.0, deadline - time.monotonic())
     try:
-        return list(within(left_s, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        return list(
+            run_in_thread_with_timeout(
+                left_s, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            )
+        )
     except TimeoutError as error:
-        raise NotAnswered("Its name is not told in time.") from error
+        raise RequestFailed("Its name is not told in time.") from error
     except (OSError, UnicodeError) as error:
-        raise NotAnswered("Its name leads nowhere.") from error
+        raise RequestFailed("Its name leads nowhere.") from error
 
 
 @contextmanager

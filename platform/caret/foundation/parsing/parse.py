@@ -45,12 +45,12 @@ _let_go.argtypes, _let_go.restype = [ctypes.py_object], None
 IsLate = Callable[[], bool]
 
 
-class Unparsed(Exception):
+class ParseAbandoned(Exception):
     """The text was refused, or given up."""
 
 
 @dataclass(slots=True)
-class Allowance:
+class ParseBudget:
     """Of time. What is begun within `total_s` may take `each_s`, whatever it leaves: so what comes
     of a text does not depend on what was parsed before, unless nothing is left."""
 
@@ -63,7 +63,7 @@ class Allowance:
     def spend(self) -> Iterator[IsLate]:
         """Yields what tells whether the time is over. Raises Unparsed: nothing is left."""
         if self.spent_s >= self.total_s:
-            raise Unparsed
+            raise ParseAbandoned
         began_s = self.now_s()
         try:
             yield lambda: self.now_s() - began_s > self.each_s
@@ -71,10 +71,10 @@ class Allowance:
             self.spent_s += self.now_s() - began_s
 
 
-def parse(grammar: Grammar, source: bytes, allowance: Allowance) -> Tree:
+def parse(grammar: Grammar, source: bytes, allowance: ParseBudget) -> Tree:
     """Raises Unparsed."""
     if grammar is Grammar.YAML and _num_yaml_columns(source) > MAX_YAML_COLUMNS:
-        raise Unparsed
+        raise ParseAbandoned
     with allowance.spend() as is_late:
         return _parse(grammar, source, is_late)
 
@@ -98,7 +98,7 @@ def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
         # A parser that is given all the bytes does not ask.
         return Parser(load(grammar)).parse(piece, progress_callback=has_to_stop)
     except ValueError as error:  # the binding's word for a parse that was stopped
-        raise Unparsed from error
+        raise ParseAbandoned from error
     finally:
         # The binding (tree-sitter 0.26) never lets go of what `piece` has given: with it all that
         # customers have written would stay. A binding that does is noticed by the count.

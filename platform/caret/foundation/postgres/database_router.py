@@ -8,7 +8,7 @@ from django.db.models import Model
 from caret.foundation.postgres import OWNER_ALIAS
 
 
-class OwnerMigrates:
+class MigrationRouter:
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         return DEFAULT_DB_ALIAS
 

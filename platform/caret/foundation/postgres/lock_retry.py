@@ -18,18 +18,18 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class LockRetryPolicy:
     lock_s: int  # for which a statement waits for a lock
     statement_s: int  # for which one may run
     max_tries: int
     pause_s: float  # between tries: others are let through
 
 
-def patiently(
+def run_with_lock_retry(
     connection: BaseDatabaseWrapper,
     work: Callable[[], object],
     *,
-    patience: Patience,
+    patience: LockRetryPolicy,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Does `work` again when it got no lock; it must begin where it was broken off, as Django's

@@ -24,20 +24,20 @@ WHERE pg_has_role(current_user, r.oid, 'MEMBER') OR pg_has_role(session_user, r.
 """
 
 
-class RoleTooStrong(Exception):
+class RoleBypassesRls(Exception):
     """The application's database role could pass the wall between tenants."""
 
 
-def require_bound_role() -> None:
-    """Raises RoleTooStrong, saying what to do, when row security would not bind this process."""
-    if powers := find_powers(connections["default"]):
-        raise RoleTooStrong(
+def require_rls_bound_role() -> None:
+    """Raises RoleBypassesRls, saying what to do, when row security would not bind this process."""
+    if powers := find_rls_bypasses(connections["default"]):
+        raise RoleBypassesRls(
             f"DATABASE_URL names a role that could pass row-level security: {'; '.join(powers)}. "
             "Use a role without these powers, such as caret_app."
         )
 
 
-def find_powers(connection: BaseDatabaseWrapper) -> list[str]:
+def find_rls_bypasses(connection: BaseDatabaseWrapper) -> list[str]:
     """What lets this connection's role around row security, as sentences. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_POWERS_SQL)
@@ -62,5 +62,5 @@ def check_bound_role(
         checks.Error(f"{power} (database {alias!r}).", id="caret.E001")
         for alias in databases or []
         if alias != OWNER_ALIAS
-        for power in find_powers(connections[alias])
+        for power in find_rls_bypasses(connections[alias])
     ]

@@ -29,7 +29,7 @@ class ScopeConflict(Exception):
 
 
 @contextmanager
-def tenant(tenant_id: TenantId) -> Iterator[None]:
+def tenant_scope(tenant_id: TenantId) -> Iterator[None]:
     """A transaction that sees the rows of `tenant_id` only.
 
     Raises ScopeConflict inside another's.
@@ -39,14 +39,14 @@ def tenant(tenant_id: TenantId) -> Iterator[None]:
 
 
 @contextmanager
-def acting_user(user_id: UserId) -> Iterator[None]:
+def user_scope(user_id: UserId) -> Iterator[None]:
     """A transaction in which a user finds his own memberships, before a tenant is chosen."""
     with _scope(USER_SETTING, _user, user_id):
         yield
 
 
 @contextmanager
-def looking_up(lookup_id: LookupId) -> Iterator[None]:
+def key_lookup_scope(lookup_id: LookupId) -> Iterator[None]:
     """A transaction in which the keys with a lookup id are found, before a tenant is known."""
     with _scope(LOOKUP_SETTING, _lookup, lookup_id):
         yield

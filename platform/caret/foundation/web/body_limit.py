@@ -17,7 +17,7 @@ class _TooLarge(Exception):
     pass
 
 
-class BodyLimit:
+class BodyLimitMiddleware:
     def __init__(self, application: Application, *, max_bytes: int) -> None:
         self._application = application
         self._max_bytes = max_bytes

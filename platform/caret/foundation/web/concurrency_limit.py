@@ -24,7 +24,7 @@ _BUSY: Final = b'{"status":503,"code":"busy","detail":"Too much is going on here
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConcurrencyLimits:
     max_requests: int  # at once, in the application
     max_wait_s: float  # for a place among them
     max_transfer_s: float  # for a whole body
@@ -35,11 +35,11 @@ class Limits:
     uncounted_bytes: int  # at the beginning of each body
 
 
-class _Busy(Exception):
+class _AtCapacity(Exception):
     pass
 
 
-class _TooSlow(Exception):
+class _TransferTooSlow(Exception):
     pass
 
 
@@ -48,7 +48,7 @@ class TooManyStalled(Exception):
     once; those of the others end with the server's send timeout."""
 
 
-class _Place:
+class _RequestSlot:
     """One of the places, while a request has it."""
 
     def __init__(self, places: asyncio.Semaphore) -> None:
@@ -65,8 +65,8 @@ class _Place:
         self.is_held = True
 
 
-class RequestLimit:
-    def __init__(self, application: Application, limits: Limits) -> None:
+class ConcurrencyLimitMiddleware:
+    def __init__(self, application: Application, limits: ConcurrencyLimits) -> None:
         self._application = application
         self._limits = limits
         self._places = asyncio.Semaphore(limits.max_requests)
@@ -79,20 +79,20 @@ class RequestLimit:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        body = _Body(_address(scope), self._limits.uncounted_bytes)
+        body = _RequestBody(_address(scope), self._limits.uncounted_bytes)
         try:
             if not await self._read(body, receive):
                 return  # the client has left
             async with self._place() as place:
                 await self._application(scope, body.replayed(receive), self._stallable(send, place))
-        except _TooSlow:
+        except _TransferTooSlow:
             await _refuse(send, 408, _SLOW)
-        except _Busy:
+        except _AtCapacity:
             await _refuse(send, 503, _BUSY)
         finally:
             self._hold(body, -body.num_counted_bytes)
 
-    async def _read(self, body: "_Body", receive: Receive) -> bool:
+    async def _read(self, body: "_RequestBody", receive: Receive) -> bool:
         """False when the client left meanwhile. Raises _TooSlow, _Busy."""
         try:
             async with asyncio.timeout(self._limits.max_transfer_s):
@@ -103,38 +103,38 @@ class RequestLimit:
                     self._hold(body, body.add(event))
                     self._check_held_bytes(body)
         except TimeoutError as error:
-            raise _TooSlow from error
+            raise _TransferTooSlow from error
         return True
 
-    def _hold(self, body: "_Body", num_bytes: int) -> None:
+    def _hold(self, body: "_RequestBody", num_bytes: int) -> None:
         self._num_held_bytes += num_bytes
         self._held_by_address[body.address] += num_bytes
         if not self._held_by_address[body.address]:
             del self._held_by_address[body.address]
 
-    def _check_held_bytes(self, body: "_Body") -> None:
+    def _check_held_bytes(self, body: "_RequestBody") -> None:
         """Raises _Busy."""
         if not body.num_counted_bytes:
             return
         num_own_bytes = self._held_by_address[body.address]
         is_over = self._num_held_bytes > self._limits.max_held_bytes
         if is_over or num_own_bytes > self._limits.max_held_bytes_per_address:
-            raise _Busy
+            raise _AtCapacity
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[_Place]:
+    async def _place(self) -> AsyncIterator[_RequestSlot]:
         try:
             async with asyncio.timeout(self._limits.max_wait_s):
                 await self._places.acquire()
         except TimeoutError as error:
-            raise _Busy from error
-        place = _Place(self._places)
+            raise _AtCapacity from error
+        place = _RequestSlot(self._places)
         try:
             yield place
         finally:
             place.give_back()
 
-    def _stallable(self, send: Send, place: _Place) -> Send:
+    def _stallable(self, send: Send, place: _RequestSlot) -> Send:
         """`send`, which gives the place back after `stall_s`, and takes one again when done."""
         loop = asyncio.get_running_loop()
 
@@ -173,7 +173,7 @@ async def _timeout_raising(error: type[Exception]) -> AsyncIterator[asyncio.Time
         raise
 
 
-class _Body:
+class _RequestBody:
     """The body of one request, as far as it has come."""
 
     def __init__(self, address: str, uncounted_bytes: int) -> None:

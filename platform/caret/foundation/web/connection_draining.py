@@ -21,7 +21,7 @@ MAX_PER_TURN: Final = 20
 TURN_S: Final = 0.004
 
 
-class Turns:
+class PacedExecutor:
     """Does a few things at once, the rest a few at a time, in their order."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Turns:
         self._work()
 
 
-_turns: Final = Turns()  # of the process's one loop
+_turns: Final = PacedExecutor()  # of the process's one loop
 
 
 # To a consumer: `websocket_restart`. It closes the connection, soon.
@@ -53,7 +53,7 @@ RESTART: Final = {"type": "websocket.restart"}
 SERVICE_RESTART: Final = 1012  # RFC 6455's registry: connect again
 
 
-class PacedWebSocket(WebSocketsSansIOProtocol):
+class DrainingWebSocketProtocol(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         if self.close_sent or not self.handshake_complete:
             super().shutdown()

@@ -45,7 +45,7 @@ class TooManyConnections(Exception):
         self.reason = reason  # label of REFUSED
 
 
-class Slot:
+class ConnectionSlot:
     """One connection in the bounds, or one request that came through a trusted proxy."""
 
     __slots__ = (
@@ -94,14 +94,14 @@ class Slot:
             self._connections.forget(self)
 
 
-class _Group:
+class _AddressGroup:
     """The slots of one address, of all unauthenticated connections, or of all authenticated."""
 
     __slots__ = ("num", "waiting")
 
     def __init__(self) -> None:
         self.num = 0
-        self.waiting: dict[Slot, None] = {}  # longest first
+        self.waiting: dict[ConnectionSlot, None] = {}  # longest first
 
 
 class Connections:
@@ -110,12 +110,12 @@ class Connections:
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._num = 0
-        self._unauthenticated, self._authenticated = _Group(), _Group()
-        self._by_address: dict[str, _Group] = {}
+        self._unauthenticated, self._authenticated = _AddressGroup(), _AddressGroup()
+        self._by_address: dict[str, _AddressGroup] = {}
         CONNECTIONS.set_function(lambda: self._num)
         UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num)
 
-    def admit(self, address: str | None, close: Callable[[], None]) -> Slot:
+    def admit(self, address: str | None, close: Callable[[], None]) -> ConnectionSlot:
         """A new connection from `address`; None for a trusted proxy's, which counts in all only.
 
         `close` ends the connection. Raises TooManyConnections.
@@ -126,7 +126,7 @@ class Connections:
         self._num += 1
         return slot
 
-    def admit_request(self, address: str, close: Callable[[], None]) -> Slot:
+    def admit_request(self, address: str, close: Callable[[], None]) -> ConnectionSlot:
         """An unauthenticated request of the client at `address`, through a trusted proxy.
 
         Raises TooManyConnections.
@@ -135,12 +135,12 @@ class Connections:
 
     def _admitted(
         self, address: str | None, close: Callable[[], None], *, is_request: bool = False
-    ) -> Slot:
+    ) -> ConnectionSlot:
         key = None if address is None else network_of(address)
         if key is not None:
             self._keep_bounds(key)
-            self._by_address.setdefault(key, _Group())
-        slot = Slot(self, key, close, is_request=is_request)
+            self._by_address.setdefault(key, _AddressGroup())
+        slot = ConnectionSlot(self, key, close, is_request=is_request)
         self._join(slot)
         self.start_waiting(slot)
         return slot
@@ -152,7 +152,7 @@ class Connections:
         if self._unauthenticated.num >= self._limits.max_unauthenticated:
             self._make_room("too_many_unauthenticated", self._unauthenticated)
 
-    def _make_room(self, reason: str, *groups: _Group) -> None:
+    def _make_room(self, reason: str, *groups: _AddressGroup) -> None:
         REFUSED.labels(reason).inc()
         longest = next((slot for group in groups for slot in group.waiting), None)
         if longest is None:
@@ -160,15 +160,15 @@ class Connections:
         longest.release()
         longest.close()
 
-    def start_waiting(self, slot: Slot) -> None:
+    def start_waiting(self, slot: ConnectionSlot) -> None:
         for group in self._groups(slot):
             group.waiting[slot] = None
 
-    def stop_waiting(self, slot: Slot) -> None:
+    def stop_waiting(self, slot: ConnectionSlot) -> None:
         for group in self._groups(slot):
             group.waiting.pop(slot, None)
 
-    def move_to_authenticated(self, slot: Slot) -> None:
+    def move_to_authenticated(self, slot: ConnectionSlot) -> None:
         is_waiting = slot in self._unauthenticated.waiting
         self._leave(slot)
         slot.is_authenticated = True
@@ -176,16 +176,16 @@ class Connections:
         if is_waiting:
             self.start_waiting(slot)
 
-    def forget(self, slot: Slot) -> None:
+    def forget(self, slot: ConnectionSlot) -> None:
         self._leave(slot)
         if not slot.is_request:
             self._num -= 1
 
-    def _join(self, slot: Slot) -> None:
+    def _join(self, slot: ConnectionSlot) -> None:
         for group in self._groups(slot):
             group.num += 1
 
-    def _leave(self, slot: Slot) -> None:
+    def _leave(self, slot: ConnectionSlot) -> None:
         self.stop_waiting(slot)
         for group in self._groups(slot):
             group.num -= 1
@@ -193,7 +193,7 @@ class Connections:
         if own is not None and not self._by_address[own].num:
             del self._by_address[own]
 
-    def _groups(self, slot: Slot) -> tuple[_Group, ...]:
+    def _groups(self, slot: ConnectionSlot) -> tuple[_AddressGroup, ...]:
         if not slot.is_authenticated and slot.address is not None:
             return (self._unauthenticated, self._by_address[slot.address])
         return () if slot.is_request else (self._authenticated,)

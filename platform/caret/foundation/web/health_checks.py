@@ -21,7 +21,7 @@ _HELD_S: Final = 1.0
 _BODIES: Final = {200: b"ok\n", 503: b"not ready\n"}
 
 
-class Health:
+class HealthCheckMiddleware:
     def __init__(
         self,
         application: Application,

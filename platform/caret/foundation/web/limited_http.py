@@ -20,9 +20,14 @@ from uvicorn._types import ASGI3Application
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from caret.foundation.web.connections import REFUSED, Connections, Slot, TooManyConnections
+from caret.foundation.web.connections import (
+    REFUSED,
+    Connections,
+    ConnectionSlot,
+    TooManyConnections,
+)
 from caret.foundation.web.server_limits import ServerLimits
-from caret.foundation.web.write_coalescing import GatheringTransport
+from caret.foundation.web.write_coalescing import CoalescingTransport
 
 # A refused client may still be sending: it reads the answer only if its data is taken meanwhile.
 _LINGER_S: Final = 1.0
@@ -46,12 +51,12 @@ class ServerConfig(uvicorn.Config):
         self.trusted_proxies = _TrustedHosts(proxies)
 
 
-class _Stopped(Exception):
+class _ReadingStopped(Exception):
     """Raised in a callback of the parser, which ends there."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _LimitExceeded:
     status: HTTPStatus
     reason: str  # label of connections.REFUSED
 
@@ -71,14 +76,14 @@ _HEADERS_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 
 class LimitedHttp(HttpToolsProtocol):
     config: ServerConfig
-    transport: GatheringTransport
+    transport: CoalescingTransport
 
     def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
         super().__init__(config, *arguments, **options)
         self._limits = config.limits
-        self._slot: Slot | None = None  # of the connection
-        self._request_slot: Slot | None = None  # of a request through a trusted proxy
-        self._stopped_by: _Refusal | None = None
+        self._slot: ConnectionSlot | None = None  # of the connection
+        self._request_slot: ConnectionSlot | None = None  # of a request through a trusted proxy
+        self._stopped_by: _LimitExceeded | None = None
         self._is_refused = self._is_upgraded = False
         # The request that is being answered; `cycle` is the newest, of several in a pipeline.
         self._running: RequestResponseCycle | None = None
@@ -110,7 +115,7 @@ class LimitedHttp(HttpToolsProtocol):
         # Else the kernel takes megabytes for each client that does not read, and copying them to it
         # keeps the event loop busy.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
-        gathering = GatheringTransport(
+        gathering = CoalescingTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
         )
         super().connection_made(gathering)
@@ -151,7 +156,7 @@ class LimitedHttp(HttpToolsProtocol):
         if self._has_left_http():
             return
         if self._has_too_many_wire_bytes():
-            self._refuse(_Refusal(_HEADERS_TOO_LARGE, "headers_too_large"))
+            self._refuse(_LimitExceeded(_HEADERS_TOO_LARGE, "headers_too_large"))
         else:
             self._check_deadline()
 
@@ -223,7 +228,7 @@ class LimitedHttp(HttpToolsProtocol):
             if slot is not None:
                 slot.begin_request()
 
-    def _forwarded_slot(self) -> Slot:
+    def _forwarded_slot(self) -> ConnectionSlot:
         if not self._is_idle():  # proxies do not pipeline, and a slot is one request's
             self._stop(HTTPStatus.BAD_REQUEST, "pipelined_by_proxy")
         forwarded = [value for name, value in self.headers if name == b"x-forwarded-for"]
@@ -269,7 +274,7 @@ class LimitedHttp(HttpToolsProtocol):
     def _on_headers_late(self) -> None:
         self._deadline = None
         if self._has_begun:
-            self._refuse(_Refusal(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
+            self._refuse(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
         else:
             self.transport.close()  # a connection that was opened in advance and not used
 
@@ -280,7 +285,7 @@ class LimitedHttp(HttpToolsProtocol):
         elif self._is_idle():  # the request was answered without its body
             self.transport.close()
         else:
-            self._refuse(_Refusal(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
+            self._refuse(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -294,14 +299,14 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _stop(self, status: HTTPStatus, reason: str) -> NoReturn:
         """End the parsing, from one of the parser's callbacks; `send_400_response` follows."""
-        self._stopped_by = _Refusal(status, reason)
-        raise _Stopped
+        self._stopped_by = _LimitExceeded(status, reason)
+        raise _ReadingStopped
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this when the parser has stopped, whatever the reason."""
-        self._refuse(self._stopped_by or _Refusal(HTTPStatus.BAD_REQUEST, "malformed"))
+        self._refuse(self._stopped_by or _LimitExceeded(HTTPStatus.BAD_REQUEST, "malformed"))
 
-    def _refuse(self, refusal: _Refusal) -> None:
+    def _refuse(self, refusal: _LimitExceeded) -> None:
         """Answer where no response has begun, and close the connection."""
         REFUSED.labels(refusal.reason).inc()
         self._is_refused = True
@@ -332,7 +337,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         if not self._is_idle():
-            self._refuse(_Refusal(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
+            self._refuse(_LimitExceeded(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
             return
         self._is_upgraded = True
         self._begin_request()

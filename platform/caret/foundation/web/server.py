@@ -12,19 +12,19 @@ from uvicorn.config import STARTUP_FAILURE
 from websockets.http11 import Request
 
 from caret.foundation.environment import env_list
-from caret.foundation.web.connection_draining import PacedWebSocket
+from caret.foundation.web.connection_draining import DrainingWebSocketProtocol
 from caret.foundation.web.limited_http import LimitedHttp, SendDeadline, ServerConfig
 from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
-from caret.foundation.web.write_coalescing import GatheringTransport
+from caret.foundation.web.write_coalescing import CoalescingTransport
 
 log = structlog.get_logger(__name__)
 
 
-class LimitedWebSocket(PacedWebSocket):
+class LimitedWebSocket(DrainingWebSocketProtocol):
     """A WebSocket that began as a request of LimitedHttp, and goes on with its transport."""
 
     config: ServerConfig
-    transport: GatheringTransport
+    transport: CoalescingTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

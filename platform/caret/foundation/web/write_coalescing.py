@@ -8,19 +8,19 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-from caret.foundation.web.connections import Slot
+from caret.foundation.web.connections import ConnectionSlot
 
 MAX_HELD_BYTES: Final = 16 * 1024
 
 
-class GatheringTransport(asyncio.Transport):
+class CoalescingTransport(asyncio.Transport):
     """Holds one turn's writes in front of another transport.
 
     No more than MAX_HELD_BYTES: the other transport tells the protocol when a client does not read,
     and it can do so only for what it was given.
     """
 
-    slots: list[Slot]  # of the connection, once it is a WebSocket
+    slots: list[ConnectionSlot]  # of the connection, once it is a WebSocket
 
     def __init__(
         self,

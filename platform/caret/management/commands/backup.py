@@ -7,12 +7,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from caret.foundation.postgres.backup import DumpFailed, dump_data, dump_keys
 from caret.local.backup_target import backup_server
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Writes all data into one file and the keys that open it into another."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -10,10 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.log_config import configure_logging
 from caret.foundation.metrics_server import serve_metrics
-from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
+from caret.foundation.postgres.roles import RoleBypassesRls, require_rls_bound_role
 from caret.foundation.web.server import run_server
 from console.request_metrics import registry
-from tenants.security.encryption.startup_check import RootKeysUnfit, require_root_keys
+from tenants.security.encryption.startup_check import RootKeysUnusable, require_root_keys
 
 
 class Command(BaseCommand):
@@ -22,9 +22,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         configure_logging("console")
         try:
-            require_bound_role()
+            require_rls_bound_role()
             require_root_keys()
-        except (RoleTooStrong, RootKeysUnfit) as error:
+        except (RoleBypassesRls, RootKeysUnusable) as error:
             raise CommandError(str(error)) from error
         serve_metrics(registry)
         run_server(

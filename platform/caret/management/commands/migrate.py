@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from django.core.management.commands.migrate import Command as DjangosMigrate
 from django.db import connections
 
-from caret.foundation.postgres.lock_retry import Patience, patiently
+from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 
 _PAUSE_S: Final = 2.0
 
@@ -26,7 +26,7 @@ class Command(DjangosMigrate):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        patience = Patience(
+        patience = LockRetryPolicy(
             lock_s=options["lock_timeout_s"],
             statement_s=options["statement_timeout_s"],
             max_tries=options["tries"],
@@ -34,6 +34,6 @@ class Command(DjangosMigrate):
         )
         # What a migration did before it got no lock is rolled back, and those before it are noted.
         handle = super().handle
-        patiently(
+        run_with_lock_retry(
             connections[options["database"]], lambda: handle(*args, **options), patience=patience
         )

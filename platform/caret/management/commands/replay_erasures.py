@@ -5,21 +5,21 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.management_command import UncheckedCommand
-from tenants.base.tombstones import NotTheStore
-from tenants.compliance.data_subjects.replay_after_restore import demand_again
-from tenants.security.encryption.destroyed_keys import destroy_again
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.tombstones import WrongStore
+from tenants.compliance.data_subjects.replay_after_restore import replay_erasures
+from tenants.security.encryption.destroyed_keys import replay_destruction
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "After a restore, before anything is started: what was destroyed and erased since goes."
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
         try:
-            num_keys = destroy_again(now=now)
-            num_erasures = demand_again(now=now)
-        except NotTheStore as error:
+            num_keys = replay_destruction(now=now)
+            num_erasures = replay_erasures(now=now)
+        except WrongStore as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
             f"{num_keys} keys were destroyed again, {num_erasures} erasures demanded again."

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
-from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.management_command import NoSystemChecksCommand
 from caret.foundation.postgres.backup import (
     WHICH_DATABASE,
     DumpFailed,
@@ -21,7 +21,7 @@ from caret.foundation.postgres.backup import (
     which_database,
 )
 from caret.local.backup_target import backup_server
-from tenants.base.tombstones import NotTheStore, require_store
+from tenants.base.tombstones import WrongStore, require_store
 
 _NOT_DESTROYED: Final = (
     "It was restored, and keys and people that are gone since may be there again ({error}). Before"
@@ -35,7 +35,7 @@ _NOT_HELD: Final = (
 _NOTHING: Final = "there is none"
 
 
-class Command(UncheckedCommand):
+class Command(NoSystemChecksCommand):
     help = "Restores a backup into an empty database; what was destroyed since is destroyed again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def _require_usable(server: Server) -> None:
         )
     try:
         require_store()
-    except NotTheStore as error:
+    except WrongStore as error:
         raise CommandError(str(error)) from error
 
 

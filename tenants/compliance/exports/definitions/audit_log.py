@@ -9,44 +9,44 @@ from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, fields, spell
-from tenants.compliance.exports.rows import Asked, Column, Kind, Row
-from tenants.security.audit.queries import Asked as AskedEntries
-from tenants.security.audit.queries import EntryView, page_of_entries
+from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
+from tenants.security.audit.queries import AuditEntryView, fetch_entries
+from tenants.security.audit.queries import AuditFilter as AskedEntries
 
 _BEFORE: Final = (
-    Column("sequence", Kind.INTEGER),
-    Column("id", Kind.ID),
-    Column("at", Kind.TIME),
-    Column("actor_kind", Kind.TEXT),
-    Column("actor_id", Kind.ID),
-    Column("actor_email", Kind.TEXT),
-    Column("actor_key", Kind.TEXT),
-    Column("action", Kind.TEXT),
-    Column("target", Kind.TEXT),
+    ExportColumn("sequence", ColumnType.INTEGER),
+    ExportColumn("id", ColumnType.ID),
+    ExportColumn("at", ColumnType.TIME),
+    ExportColumn("actor_kind", ColumnType.TEXT),
+    ExportColumn("actor_id", ColumnType.ID),
+    ExportColumn("actor_email", ColumnType.TEXT),
+    ExportColumn("actor_key", ColumnType.TEXT),
+    ExportColumn("action", ColumnType.TEXT),
+    ExportColumn("target", ColumnType.TEXT),
 )
-_CHANGE: Final = (Column("before", Kind.TEXT), Column("after", Kind.TEXT))
+_CHANGE: Final = (ExportColumn("before", ColumnType.TEXT), ExportColumn("after", ColumnType.TEXT))
 _AFTER: Final = (
-    Column("address", Kind.TEXT),
-    Column("request_id", Kind.TEXT),
-    Column("reason", Kind.TEXT),
-    Column("previous_hash", Kind.TEXT),
-    Column("hash", Kind.TEXT),
+    ExportColumn("address", ColumnType.TEXT),
+    ExportColumn("request_id", ColumnType.TEXT),
+    ExportColumn("reason", ColumnType.TEXT),
+    ExportColumn("previous_hash", ColumnType.TEXT),
+    ExportColumn("hash", ColumnType.TEXT),
 )
 _before = fields(*(column.name for column in _BEFORE))
 _after = fields(*(column.name for column in _AFTER))
 
 
-def _page(asked: Asked, limit: int, cursor: str | None) -> Page[EntryView]:
+def _page(asked: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
     entries = AskedEntries(since=asked.period.start, until=_until(asked))
-    return page_of_entries(actor=asked.actor, asked=entries, limit=limit, cursor=cursor)
+    return fetch_entries(actor=asked.actor, asked=entries, limit=limit, cursor=cursor)
 
 
-def _until(asked: Asked) -> datetime:
+def _until(asked: RowQuery) -> datetime:
     """What is added while it is read is no part of it."""
     return min(asked.period.end, asked.now)
 
 
-def _row(entry: EntryView) -> Row:
+def _row(entry: AuditEntryView) -> Row:
     change = (None if each is None else spell(each) for each in (entry.before, entry.after))
     return (*_before(entry), *change, *_after(entry))
 

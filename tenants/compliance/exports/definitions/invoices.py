@@ -9,19 +9,19 @@ from tenants.base.permissions import Permission
 from tenants.billing.invoices.queries import InvoiceRow, page_of_invoices
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, fields
-from tenants.compliance.exports.rows import Column, Kind
+from tenants.compliance.exports.rows import ColumnType, ExportColumn
 
 _INVOICE: Final = (
-    Column("number", Kind.INTEGER),
-    Column("name", Kind.TEXT),
-    Column("kind", Kind.TEXT),
-    Column("month", Kind.DAY),
-    Column("corrects", Kind.INTEGER),
-    Column("currency", Kind.TEXT),
-    Column("total_micros", Kind.INTEGER),
-    Column("issued_on", Kind.DAY),
-    Column("due_on", Kind.DAY),
-    Column("sha256", Kind.TEXT),
+    ExportColumn("number", ColumnType.INTEGER),
+    ExportColumn("name", ColumnType.TEXT),
+    ExportColumn("kind", ColumnType.TEXT),
+    ExportColumn("month", ColumnType.DAY),
+    ExportColumn("corrects", ColumnType.INTEGER),
+    ExportColumn("currency", ColumnType.TEXT),
+    ExportColumn("total_micros", ColumnType.INTEGER),
+    ExportColumn("issued_on", ColumnType.DAY),
+    ExportColumn("due_on", ColumnType.DAY),
+    ExportColumn("sha256", ColumnType.TEXT),
 )
 
 

@@ -7,19 +7,19 @@ from django.utils.translation import gettext_noop
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, fields
-from tenants.compliance.exports.rows import Column, Kind
+from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.identity.api_keys.queries import list_keys
 from tenants.identity.members.directory import page_of_directory
 
 _MEMBER: Final = (
-    Column("user_id", Kind.ID),
-    Column("email", Kind.TEXT),
-    Column("name", Kind.TEXT),
-    Column("role", Kind.TEXT),
-    Column("teams", Kind.TEXT),
-    Column("signs_in_by", Kind.TEXT),
-    Column("created_at", Kind.TIME),
-    Column("last_seen_at", Kind.TIME),
+    ExportColumn("user_id", ColumnType.ID),
+    ExportColumn("email", ColumnType.TEXT),
+    ExportColumn("name", ColumnType.TEXT),
+    ExportColumn("role", ColumnType.TEXT),
+    ExportColumn("teams", ColumnType.TEXT),
+    ExportColumn("signs_in_by", ColumnType.TEXT),
+    ExportColumn("created_at", ColumnType.TIME),
+    ExportColumn("last_seen_at", ColumnType.TIME),
 )
 MEMBERS: Final = Export(
     name="members",
@@ -38,20 +38,20 @@ MEMBERS: Final = Export(
 
 # What a key is and may do; nothing of its text.
 _KEY: Final = (
-    Column("lookup_id", Kind.TEXT),
-    Column("kind", Kind.TEXT),
-    Column("name", Kind.TEXT),
-    Column("owner_id", Kind.ID),
-    Column("owner_email", Kind.TEXT),
-    Column("state", Kind.TEXT),
-    Column("scopes", Kind.TEXT),
-    Column("networks", Kind.TEXT),
-    Column("created_at", Kind.TIME),
-    Column("issued_at", Kind.TIME),
-    Column("expires_at", Kind.TIME),
-    Column("last_used_at", Kind.TIME),
-    Column("revoked_at", Kind.TIME),
-    Column("previous_ends_at", Kind.TIME),
+    ExportColumn("lookup_id", ColumnType.TEXT),
+    ExportColumn("kind", ColumnType.TEXT),
+    ExportColumn("name", ColumnType.TEXT),
+    ExportColumn("owner_id", ColumnType.ID),
+    ExportColumn("owner_email", ColumnType.TEXT),
+    ExportColumn("state", ColumnType.TEXT),
+    ExportColumn("scopes", ColumnType.TEXT),
+    ExportColumn("networks", ColumnType.TEXT),
+    ExportColumn("created_at", ColumnType.TIME),
+    ExportColumn("issued_at", ColumnType.TIME),
+    ExportColumn("expires_at", ColumnType.TIME),
+    ExportColumn("last_used_at", ColumnType.TIME),
+    ExportColumn("revoked_at", ColumnType.TIME),
+    ExportColumn("previous_ends_at", ColumnType.TIME),
 )
 KEYS: Final = Export(
     name="keys",

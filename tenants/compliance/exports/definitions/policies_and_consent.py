@@ -7,19 +7,19 @@ from django.utils.translation import gettext_noop
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
-from tenants.compliance.exports.rows import Column, Kind, Row
+from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
 from tenants.policy.document import write_policy
 from tenants.policy.overrides.document import write_layer
-from tenants.policy.overrides.queries import LayerInForce, page_of_layers
+from tenants.policy.overrides.queries import OverrideInForce, page_of_layers
 from tenants.policy.queries import PolicyInForce, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
 _WHO: Final = (
-    Column("version", Kind.INTEGER),
-    Column("created_at", Kind.TIME),
-    Column("author_email", Kind.TEXT),
-    Column("author_key", Kind.TEXT),
-    Column("reason", Kind.TEXT),
+    ExportColumn("version", ColumnType.INTEGER),
+    ExportColumn("created_at", ColumnType.TIME),
+    ExportColumn("author_email", ColumnType.TEXT),
+    ExportColumn("author_key", ColumnType.TEXT),
+    ExportColumn("reason", ColumnType.TEXT),
 )
 _who = fields(*(column.name for column in _WHO))
 
@@ -33,7 +33,7 @@ POLICIES: Final = Export(
     version=1,
     title=gettext_noop("Versions of the policy, who made them and why"),
     permission=Permission.READ_POLICY,
-    columns=(*_WHO, Column("policy", Kind.TEXT)),
+    columns=(*_WHO, ExportColumn("policy", ColumnType.TEXT)),
     source=PagedRows(
         page=lambda asked, limit, cursor: page_of_versions(
             actor=asked.actor, limit=limit, cursor=cursor
@@ -44,7 +44,7 @@ POLICIES: Final = Export(
 )
 
 
-def _layer_row(found: LayerInForce) -> Row:
+def _layer_row(found: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
     return (*subject, *_who(found), spell(write_layer(found.layer)))
 
@@ -55,11 +55,11 @@ POLICY_LAYERS: Final = Export(
     title=gettext_noop("What is said of teams and users beyond the policy"),
     permission=Permission.READ_LAYERS,
     columns=(
-        Column("kind", Kind.TEXT),
-        Column("id", Kind.ID),
-        Column("name", Kind.TEXT),
+        ExportColumn("kind", ColumnType.TEXT),
+        ExportColumn("id", ColumnType.ID),
+        ExportColumn("name", ColumnType.TEXT),
         *_WHO,
-        Column("layer", Kind.TEXT),
+        ExportColumn("layer", ColumnType.TEXT),
     ),
     source=PagedRows(
         page=lambda asked, limit, cursor: page_of_layers(
@@ -71,17 +71,17 @@ POLICY_LAYERS: Final = Export(
 )
 
 _RECEIPT: Final = (
-    Column("id", Kind.ID),
-    Column("created_at", Kind.TIME),
-    Column("user_id", Kind.ID),
-    Column("user_email", Kind.TEXT),
-    Column("kind", Kind.TEXT),
-    Column("is_given", Kind.TRUTH),
-    Column("wording", Kind.TEXT),
-    Column("wording_sha256", Kind.TEXT),
-    Column("actor_email", Kind.TEXT),
-    Column("policy_version", Kind.INTEGER),
-    Column("address", Kind.TEXT),
+    ExportColumn("id", ColumnType.ID),
+    ExportColumn("created_at", ColumnType.TIME),
+    ExportColumn("user_id", ColumnType.ID),
+    ExportColumn("user_email", ColumnType.TEXT),
+    ExportColumn("kind", ColumnType.TEXT),
+    ExportColumn("is_given", ColumnType.TRUTH),
+    ExportColumn("wording", ColumnType.TEXT),
+    ExportColumn("wording_sha256", ColumnType.TEXT),
+    ExportColumn("actor_email", ColumnType.TEXT),
+    ExportColumn("policy_version", ColumnType.INTEGER),
+    ExportColumn("address", ColumnType.TEXT),
 )
 CONSENT: Final = Export(
     name="consent",

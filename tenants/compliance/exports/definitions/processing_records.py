@@ -11,15 +11,15 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import TenantPolicy
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import issuer, read_profile
-from tenants.billing.invoices.document import Party
+from tenants.billing.invoices.document import InvoiceParty
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import ListedRows
-from tenants.compliance.exports.rows import Asked, Column, Kind, Row
+from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.models import AuditSink, IdentityProvider, Tenant
-from tenants.policy.data_classes import TERMS
+from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.queries import find_policy
 from tenants.privacy.retention.rules_in_force import rules_of
 
@@ -37,8 +37,8 @@ _MEASURES: Final = (
 )
 
 
-def _rows(asked: Asked) -> list[Row]:
-    with tenant(asked.tenant_id):
+def _rows(asked: RowQuery) -> list[Row]:
+    with tenant_scope(asked.tenant_id):
         policy = find_policy(tenant_id=asked.tenant_id).policy
         return [
             *_parties(asked),
@@ -50,7 +50,7 @@ def _rows(asked: Asked) -> list[Row]:
         ]
 
 
-def _parties(asked: Asked) -> Iterator[Row]:
+def _parties(asked: RowQuery) -> Iterator[Row]:
     customer, _ = read_profile(asked.tenant_id)
     yield "30(2)(a)", "processor", issuer().name, _contact(issuer()), _OPERATOR
     for officer in settings.DATA_PROTECTION_CONTACT:
@@ -58,21 +58,21 @@ def _parties(asked: Asked) -> Iterator[Row]:
     yield "30(2)(a)", "controller", customer.name, _contact(customer), _TENANT
 
 
-def _contact(party: Party) -> str:
+def _contact(party: InvoiceParty) -> str:
     return ", ".join(text for text in (*party.address, party.email) if text)
 
 
-def _categories(asked: Asked) -> Iterator[Row]:
+def _categories(asked: RowQuery) -> Iterator[Row]:
     """With the days that are in force, as the retention report has them."""
     rules = rules_of(tenant_id=asked.tenant_id)
-    for data_class, terms in TERMS.items():
+    for data_class, terms in DATA_CLASSES.items():
         basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
         yield "30(2)(b)", "category of processing", terms.title, basis, _CARET
         period = f"{rules[data_class].days} days"
         yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
 
 
-def _recipients(asked: Asked) -> Iterator[Row]:
+def _recipients(asked: RowQuery) -> Iterator[Row]:
     for text in settings.SUBPROCESSORS:
         name, _, purpose = text.partition(",")
         yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
@@ -83,7 +83,7 @@ def _recipients(asked: Asked) -> Iterator[Row]:
         yield "30(2)(b)", "recipient", provider.issuer, purpose, _TENANT
 
 
-def _transfers(asked: Asked) -> Iterator[Row]:
+def _transfers(asked: RowQuery) -> Iterator[Row]:
     region = Tenant.objects.values_list("region", flat=True).get(id=asked.tenant_id)
     yield "30(2)(c)", "place of processing", region, "Where the tenant's data is kept.", _OPERATOR
     for text in settings.TRANSFERS:
@@ -91,7 +91,7 @@ def _transfers(asked: Asked) -> Iterator[Row]:
         yield "30(2)(c)", "transfer", country.strip(), safeguard.strip(), _OPERATOR
 
 
-def _own_measures(asked: Asked, policy: TenantPolicy) -> Iterator[Row]:
+def _own_measures(asked: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
     """What the tenant has chosen."""
     row = Tenant.objects.get(id=asked.tenant_id)
     second_factor = row.requires_second_factor or policy.requires_second_factor
@@ -111,11 +111,11 @@ PROCESSING: Final = Export(
     title=gettext_noop("Record of processing (GDPR, article 30(2))"),
     permission=Permission.READ_RETENTION,
     columns=(
-        Column("article", Kind.TEXT),
-        Column("subject", Kind.TEXT),
-        Column("name", Kind.TEXT),
-        Column("statement", Kind.TEXT),
-        Column("source", Kind.TEXT),
+        ExportColumn("article", ColumnType.TEXT),
+        ExportColumn("subject", ColumnType.TEXT),
+        ExportColumn("name", ColumnType.TEXT),
+        ExportColumn("statement", ColumnType.TEXT),
+        ExportColumn("source", ColumnType.TEXT),
     ),
     source=ListedRows(_rows),
     is_of_period=False,

@@ -8,10 +8,10 @@ from django.utils.translation import gettext_noop
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import BY_CREATION, ListedRows, PagedRows, fields
-from tenants.compliance.exports.rows import Asked, Column, Kind, Row
+from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.privacy.retention.queries import (
     CertificateView,
-    ClassReport,
+    DataClassReport,
     list_certificates,
     list_holds,
     list_runs,
@@ -19,28 +19,28 @@ from tenants.privacy.retention.queries import (
 )
 
 _CLASS: Final = (
-    Column("data_class", Kind.TEXT),
-    Column("title", Kind.TEXT),
-    Column("purpose", Kind.TEXT),
-    Column("legal_basis", Kind.TEXT),
-    Column("surface", Kind.TEXT),
-    Column("days", Kind.INTEGER),
-    Column("rule_version", Kind.INTEGER),  # empty: there was no rule yet
-    Column("author_email", Kind.TEXT),
-    Column("reason", Kind.TEXT),
-    Column("records", Kind.INTEGER),  # empty: no rows of the tenant's own
-    Column("oldest_at", Kind.TIME),
-    Column("due", Kind.INTEGER),
-    Column("held", Kind.INTEGER),
-    Column("overdue", Kind.INTEGER),
+    ExportColumn("data_class", ColumnType.TEXT),
+    ExportColumn("title", ColumnType.TEXT),
+    ExportColumn("purpose", ColumnType.TEXT),
+    ExportColumn("legal_basis", ColumnType.TEXT),
+    ExportColumn("surface", ColumnType.TEXT),
+    ExportColumn("days", ColumnType.INTEGER),
+    ExportColumn("rule_version", ColumnType.INTEGER),  # empty: there was no rule yet
+    ExportColumn("author_email", ColumnType.TEXT),
+    ExportColumn("reason", ColumnType.TEXT),
+    ExportColumn("records", ColumnType.INTEGER),  # empty: no rows of the tenant's own
+    ExportColumn("oldest_at", ColumnType.TIME),
+    ExportColumn("due", ColumnType.INTEGER),
+    ExportColumn("held", ColumnType.INTEGER),
+    ExportColumn("overdue", ColumnType.INTEGER),
 )
 
 
-def _classes(asked: Asked) -> list[Row]:
+def _classes(asked: RowQuery) -> list[Row]:
     return [_class_row(each) for each in report(actor=asked.actor, now=asked.now)]
 
 
-def _class_row(found: ClassReport) -> Row:
+def _class_row(found: DataClassReport) -> Row:
     terms, rule, count = found.terms, found.rule, found.count
     about = (terms.title, terms.purpose, terms.legal_basis, terms.surface)
     in_force = (rule.days, rule.version, rule.author_email, rule.reason)
@@ -62,18 +62,18 @@ RETENTION: Final = Export(
 )
 
 _RUN: Final = (
-    Column("id", Kind.ID),
-    Column("data_class", Kind.TEXT),
-    Column("days", Kind.INTEGER),
-    Column("rule_version", Kind.INTEGER),
-    Column("cutoff", Kind.TIME),
-    Column("opening", Kind.INTEGER),
-    Column("created", Kind.INTEGER),
-    Column("deleted", Kind.INTEGER),
-    Column("closing", Kind.INTEGER),
-    Column("held", Kind.INTEGER),
-    Column("began_at", Kind.TIME),
-    Column("finished_at", Kind.TIME),
+    ExportColumn("id", ColumnType.ID),
+    ExportColumn("data_class", ColumnType.TEXT),
+    ExportColumn("days", ColumnType.INTEGER),
+    ExportColumn("rule_version", ColumnType.INTEGER),
+    ExportColumn("cutoff", ColumnType.TIME),
+    ExportColumn("opening", ColumnType.INTEGER),
+    ExportColumn("created", ColumnType.INTEGER),
+    ExportColumn("deleted", ColumnType.INTEGER),
+    ExportColumn("closing", ColumnType.INTEGER),
+    ExportColumn("held", ColumnType.INTEGER),
+    ExportColumn("began_at", ColumnType.TIME),
+    ExportColumn("finished_at", ColumnType.TIME),
 )
 PURGES: Final = Export(
     name="purges",
@@ -89,14 +89,14 @@ PURGES: Final = Export(
 )
 
 _HOLD: Final = (
-    Column("id", Kind.ID),
-    Column("name", Kind.TEXT),
-    Column("user_id", Kind.ID),
-    Column("since", Kind.TIME),
-    Column("until", Kind.TIME),
-    Column("reason", Kind.TEXT),
-    Column("created_at", Kind.TIME),
-    Column("released_at", Kind.TIME),
+    ExportColumn("id", ColumnType.ID),
+    ExportColumn("name", ColumnType.TEXT),
+    ExportColumn("user_id", ColumnType.ID),
+    ExportColumn("since", ColumnType.TIME),
+    ExportColumn("until", ColumnType.TIME),
+    ExportColumn("reason", ColumnType.TEXT),
+    ExportColumn("created_at", ColumnType.TIME),
+    ExportColumn("released_at", ColumnType.TIME),
 )
 LEGAL_HOLDS: Final = Export(
     name="legal_holds",
@@ -125,13 +125,13 @@ CERTIFICATES: Final = Export(
     title=gettext_noop("Deletion certificates"),
     permission=Permission.READ_RETENTION,
     columns=(
-        Column("id", Kind.ID),
-        Column("number", Kind.INTEGER),
-        Column("created_at", Kind.TIME),
-        Column("data_class", Kind.TEXT),
-        Column("method", Kind.TEXT),
-        Column("reason", Kind.TEXT),
-        Column("document", Kind.TEXT),
+        ExportColumn("id", ColumnType.ID),
+        ExportColumn("number", ColumnType.INTEGER),
+        ExportColumn("created_at", ColumnType.TIME),
+        ExportColumn("data_class", ColumnType.TEXT),
+        ExportColumn("method", ColumnType.TEXT),
+        ExportColumn("reason", ColumnType.TEXT),
+        ExportColumn("document", ColumnType.TEXT),
     ),
     source=PagedRows(
         page=lambda asked, limit, cursor: list_certificates(

@@ -6,20 +6,20 @@ from typing import Final
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.base.redis_connection import connect
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.rows import Column, Kind
+from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.compliance.exports.sql_source import WITHIN, SqlRows
 from tenants.models.rollup import SERVICES
 from tenants.usage.ingestion.redis_stream import UsageStream
-from tenants.usage.reports.counters import NAMES
+from tenants.usage.reports.counters import COUNTER_NAMES
 from tenants.usage.rollups.operations import UNDER_WAY, complete_until
 
 
-def _columns(kind: Kind, *names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, kind) for name in names)
+def _columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
+    return tuple(ExportColumn(name, kind) for name in names)
 
 
 def _arrived(_tenant_id: TenantId, now: datetime) -> datetime:
@@ -28,19 +28,19 @@ def _arrived(_tenant_id: TenantId, now: datetime) -> datetime:
 
 
 def _counted(tenant_id: TenantId, _now: datetime) -> datetime | None:
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return complete_until(tenant_id)
 
 
 _RECORD_COLUMNS: Final = (
-    *_columns(Kind.TIME, "occurred_at"),
-    *_columns(Kind.ID, "request_id", "user_id", "key_id"),
-    *_columns(Kind.TEXT, "protocol", "mode", "trigger", "language", "editor"),
-    *_columns(Kind.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
-    *_columns(Kind.TEXT, "cut_reason"),
-    *_columns(Kind.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
-    *_columns(Kind.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),
-    *_columns(Kind.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
+    *_columns(ColumnType.TIME, "occurred_at"),
+    *_columns(ColumnType.ID, "request_id", "user_id", "key_id"),
+    *_columns(ColumnType.TEXT, "protocol", "mode", "trigger", "language", "editor"),
+    *_columns(ColumnType.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
+    *_columns(ColumnType.TEXT, "cut_reason"),
+    *_columns(ColumnType.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
+    *_columns(ColumnType.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),
+    *_columns(ColumnType.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
 )
 
 # One row a request. Users are ids: who they are is in the export of members.
@@ -67,17 +67,17 @@ USAGE_DAYS: Final = Export(
     title=gettext_noop("Usage, a row for each day and group"),
     permission=Permission.READ_USAGE,
     columns=(
-        Column("day", Kind.DAY),
-        Column("user_id", Kind.ID),
-        *_columns(Kind.TEXT, *_DAY_NAMES),
-        *_columns(Kind.INTEGER, *NAMES),
+        ExportColumn("day", ColumnType.DAY),
+        ExportColumn("user_id", ColumnType.ID),
+        *_columns(ColumnType.TEXT, *_DAY_NAMES),
+        *_columns(ColumnType.INTEGER, *COUNTER_NAMES),
     ),
     source=SqlRows(
         columns=(
             "(starts_at AT TIME ZONE 'UTC')::date",
             f"nullif(user_id, '{SERVICES}')",
             *_DAY_NAMES,
-            *NAMES,
+            *COUNTER_NAMES,
         ),
         source=f"FROM tenants_usage_day {WITHIN.format(time='starts_at')}",
         key=("starts_at", "user_id", *_DAY_NAMES),

@@ -8,19 +8,19 @@ empty      CSV and XLSX: nothing in the cell; NDJSON: null
 from datetime import UTC, datetime
 from typing import Final
 
-from tenants.compliance.exports.rows import Kind, Value
+from tenants.compliance.exports.rows import ColumnType, Value
 
 # What a spreadsheet takes for a formula, or skips before one, when a cell begins with it, full
 # width included; a leading ' says that it is text. Source: OWASP, CSV injection.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def spell_time(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def guarded(kind: Kind, value: Value) -> Value:
+def escape_formula(kind: ColumnType, value: Value) -> Value:
     """For who may open it in a spreadsheet: times spelt, and nothing that would be computed."""
-    if isinstance(value, str) and kind is Kind.TEXT and value.startswith(_FORMULA):
+    if isinstance(value, str) and kind is ColumnType.TEXT and value.startswith(_FORMULA):
         return f"'{value}"
-    return spell_time(value) if isinstance(value, datetime) else value
+    return format_time(value) if isinstance(value, datetime) else value

@@ -10,19 +10,19 @@ from typing import IO, Final
 
 import msgspec
 
-from tenants.compliance.exports.digesting_writer import Written
+from tenants.compliance.exports.digesting_writer import WriteDigest
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.formats.cells import guarded, spell_time
+from tenants.compliance.exports.formats.cells import escape_formula, format_time
 from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.xlsx import write_xlsx
-from tenants.compliance.exports.rows import Column, Row, Value
+from tenants.compliance.exports.rows import ExportColumn, Row, Value
 
 _TRUTHS: Final = {True: "true", False: "false"}
 
 
-def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
+def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
     """RFC 4180, UTF-8, with a header. Raises OSError."""
-    written = Written()
+    written = WriteDigest()
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([column.name for column in export.columns])
@@ -35,9 +35,9 @@ def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) 
     return written
 
 
-def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
+def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
     """One object a line. Raises OSError."""
-    written, encode = Written(), msgspec.json.Encoder().encode_lines
+    written, encode = WriteDigest(), msgspec.json.Encoder().encode_lines
     for rows in batches:
         out.write(written.note(encode([_object(export.columns, row) for row in rows])))
         written.rows += len(rows)
@@ -47,7 +47,7 @@ def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes
 FORMATS: Final = MappingProxyType(
     {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet, "xlsx": write_xlsx}
 )
-Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], Written]
+Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], WriteDigest]
 
 
 def _taken(text: io.StringIO) -> bytes:
@@ -57,16 +57,16 @@ def _taken(text: io.StringIO) -> bytes:
     return data
 
 
-def _cells(columns: Sequence[Column], row: Row) -> list[Value]:
+def _cells(columns: Sequence[ExportColumn], row: Row) -> list[Value]:
     return [_cell(column, value) for column, value in zip(columns, row, strict=True)]
 
 
-def _cell(column: Column, value: Value) -> Value:
-    return _TRUTHS[value] if isinstance(value, bool) else guarded(column.kind, value)
+def _cell(column: ExportColumn, value: Value) -> Value:
+    return _TRUTHS[value] if isinstance(value, bool) else escape_formula(column.kind, value)
 
 
-def _object(columns: Sequence[Column], row: Row) -> dict[str, Value]:
+def _object(columns: Sequence[ExportColumn], row: Row) -> dict[str, Value]:
     return {
-        column.name: spell_time(value) if isinstance(value, datetime) else value
+        column.name: format_time(value) if isinstance(value, datetime) else value
         for column, value in zip(columns, row, strict=True)
     }

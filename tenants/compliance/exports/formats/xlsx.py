@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import IO, Any, Final
 
-from tenants.base.errors import Invalid
-from tenants.compliance.exports.digesting_writer import Noted, Written
+from tenants.base.errors import InvalidValue
+from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.formats.cells import guarded
+from tenants.compliance.exports.formats.cells import escape_formula
 from tenants.compliance.exports.formats.temp_dir import scratch_folder
 from tenants.compliance.exports.rows import Row, Value
 
@@ -25,14 +25,16 @@ _MADE_AT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # as the library takes i
 _MAX_NAME_CHARS: Final = 31  # of a sheet
 
 
-def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
+def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
     """Raises OSError, and Invalid for what does not fit into a sheet."""
     # Imported here: a fifth of a second, for those who want it.
     from xlsxwriter import Workbook
 
-    written = Written()
+    written = WriteDigest()
     with scratch_folder() as folder:
-        book = Workbook(Noted(out, written), {"constant_memory": True, "tmpdir": str(folder)})
+        book = Workbook(
+            DigestingWriter(out, written), {"constant_memory": True, "tmpdir": str(folder)}
+        )
         book.set_properties({"title": export.title, "created": _MADE_AT})
         book.use_zip64()
         sheet = book.add_worksheet(export.name[:_MAX_NAME_CHARS])
@@ -46,7 +48,7 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
 
 
 def _fill(
-    book: Any, sheet: Any, export: Export, batches: Iterable[Sequence[Row]], written: Written
+    book: Any, sheet: Any, export: Export, batches: Iterable[Sequence[Row]], written: WriteDigest
 ) -> None:
     _write_header(book, sheet, export)
     for rows in batches:
@@ -59,7 +61,7 @@ def _fill(
 def require_rows(num_rows: int) -> None:
     """Raises Invalid."""
     if num_rows > MAX_ROWS:
-        raise Invalid(
+        raise InvalidValue(
             "format",
             "A sheet of XLSX has at most {most:,} rows. "
             "Take CSV, NDJSON or Parquet, or a shorter period.",
@@ -76,7 +78,7 @@ def _write_header(book: Any, sheet: Any, export: Export) -> None:
 
 def _write_row(sheet: Any, number: int, export: Export, row: Row) -> None:
     for place, (column, value) in enumerate(zip(export.columns, row, strict=True)):
-        _write_cell(sheet, number, place, guarded(column.kind, value))
+        _write_cell(sheet, number, place, escape_formula(column.kind, value))
 
 
 def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:
@@ -96,7 +98,7 @@ def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:
 
 def _write_text(sheet: Any, row: int, column: int, text: str) -> None:
     if len(text) > MAX_CHARS:
-        raise Invalid(
+        raise InvalidValue(
             "format",
             "A cell of XLSX holds at most {most:,} characters. "
             "Take CSV, NDJSON or Parquet, or a shorter period.",

@@ -17,10 +17,10 @@ from uuid import UUID
 from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.compliance.exports.jobs.progress import are_read
-from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, Event, State, advance
-from tenants.models import ExportBuild
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.compliance.exports.jobs.progress import is_reading_done
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobEvent, JobState, advance
+from tenants.models import ExportJob
 
 # Longer than a writer works without reading or writing: a sheet of a million rows is packed.
 CLAIM_FOR: Final = timedelta(seconds=120)
@@ -29,22 +29,22 @@ SHORT_ROWS: Final = 20_000  # are written within seconds, in every format
 Clock = Callable[[], datetime]
 
 
-class Lane(StrEnum):
+class JobLane(StrEnum):
     SHORT = "short"
     LONG = "long"
 
 
-def lane_of(row: ExportBuild) -> Lane:
-    is_long = row.rows_done > SHORT_ROWS and are_read(row.members)
-    return Lane.LONG if is_long else Lane.SHORT
+def lane_of(row: ExportJob) -> JobLane:
+    is_long = row.rows_done > SHORT_ROWS and is_reading_done(row.members)
+    return JobLane.LONG if is_long else JobLane.SHORT
 
 
-class Lost(Exception):
+class ClaimLost(Exception):
     """It is somebody else's by now, or was cancelled."""
 
 
 @dataclass(slots=True)
-class Claim:
+class JobClaim:
     tenant_id: TenantId
     build_id: UUID
     until: datetime
@@ -53,34 +53,32 @@ class Claim:
     def update(self, **fields: Any) -> None:
         """Changes the build, and holds it on. Inside the tenant's scope. Raises Lost."""
         until = self.clock() + CLAIM_FOR
-        ours = ExportBuild.objects.filter(
+        ours = ExportJob.objects.filter(
             tenant_id=self.tenant_id,
             id=self.build_id,
-            state=State.BUILDING,
+            state=JobState.BUILDING,
             claimed_until=self.until,
         )
         if not ours.update(**{"claimed_until": until, **fields}):
-            raise Lost
+            raise ClaimLost
         self.until = until
 
     def hold(self) -> None:
         """Raises Lost."""
-        with tenant(self.tenant_id):
+        with tenant_scope(self.tenant_id):
             self.update()
 
     def let_go(self) -> None:
-        with tenant(self.tenant_id):
+        with tenant_scope(self.tenant_id):
             self.update(claimed_until=None)
 
 
-def claim_next(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> Claim | None:
+def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> JobClaim | None:
     """The oldest of a tenant's in the lane, unless one of its builds is in hand: a tenant has one
     worker at most. One query where there is nothing to do."""
     now = clock()
-    with tenant(tenant_id):
-        waiting = ExportBuild.objects.filter(
-            tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None
-        )
+    with tenant_scope(tenant_id):
+        waiting = ExportJob.objects.filter(tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None)
         rows = list(waiting.order_by("created_at", "id"))
         if any(row.claimed_until and row.claimed_until > now for row in rows):
             return None
@@ -88,15 +86,15 @@ def claim_next(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> Cl
         return None if ours is None else _claim(ours, tenant_id, now, clock)
 
 
-def _claim(row: ExportBuild, tenant_id: TenantId, now: datetime, clock: Clock) -> Claim | None:
+def _claim(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock) -> JobClaim | None:
     """None: another worker was faster."""
     until = now + CLAIM_FOR
-    state = State(row.state)
+    state = JobState(row.state)
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    same = ExportBuild.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
+    same = ExportJob.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
     taken = same.update(
-        state=advance(state, Event.BEGIN) if state is State.QUEUED else state,
+        state=advance(state, JobEvent.BEGIN) if state is JobState.QUEUED else state,
         claimed_until=until,
         num_attempts=F("num_attempts") + 1,
     )
-    return Claim(tenant_id, row.id, until, clock) if taken else None
+    return JobClaim(tenant_id, row.id, until, clock) if taken else None

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Forbidden, NotFound, Refused
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import DomainError, Forbidden, NotFound
 from tenants.base.permissions import Role
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.queries import find_row
-from tenants.compliance.exports.jobs.signed_urls import Link, read_link
-from tenants.compliance.exports.jobs.state_machine import State
-from tenants.identity.api_keys.authentication import actor_in_force
+from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.identity.api_keys.authentication import find_key_actor
 from tenants.identity.members.queries import find_membership
 from tenants.models import Tenant
 from tenants.security.audit.operations import record_read
@@ -35,24 +35,24 @@ class Download:
             yield sealed_objects.get(self.tenant_id, self.build_id, object_id)
 
 
-def find_link(*, token: str, now: datetime) -> Link:
+def find_link(*, token: str, now: datetime) -> SignedUrl:
     """Whatever it leads to. Raises NotFound. No queries."""
-    link = read_link(token, now=now)
+    link = parse_signed_url(token, now=now)
     if link is None:
         raise _no_link()
     return link
 
 
-def open_download(*, link: Link, address: str, request_id: str, now: datetime) -> Download:
+def open_download(*, link: SignedUrl, address: str, request_id: str, now: datetime) -> Download:
     """In the trail before a byte of it is given. Raises NotFound for every link that is not good:
     nobody learns why."""
-    with tenant(link.tenant_id):
+    with tenant_scope(link.tenant_id):
         try:
             actor = _issuer(link, address, request_id, now)
             row = find_row(actor, link.build_id)
-        except Refused as error:
+        except DomainError as error:
             raise _no_link() from error
-        if row.state != State.FINISHED or row.expires_at is None or row.expires_at <= now:
+        if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
             raise _no_link()
         found = Download(
             link.tenant_id,
@@ -65,11 +65,11 @@ def open_download(*, link: Link, address: str, request_id: str, now: datetime) -
     return found
 
 
-def _issuer(link: Link, address: str, request_id: str, now: datetime) -> Actor:
+def _issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Actor:
     """Who was given the link, as he stands now: what he may not any more, his links do not either.
     Raises Refused."""
     if link.key is not None:
-        return actor_in_force(
+        return find_key_actor(
             tenant_id=link.tenant_id, lookup_id=link.key, address=address, now=now
         )
     if link.user_id is None:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final, cast
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import write_public_keys
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.definitions.retention import CERTIFICATES as CERTIFICATE_ROWS
-from tenants.compliance.exports.digesting_writer import Noted, Written
+from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
 from tenants.compliance.exports.evidence_pack_verification import (
     CERTIFICATES,
     KEYS_FILE,
@@ -30,16 +30,16 @@ from tenants.compliance.exports.evidence_pack_verification import (
 )
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import write_csv
-from tenants.compliance.exports.jobs.claim import Claim
-from tenants.compliance.exports.jobs.progress import Member
+from tenants.compliance.exports.jobs.claim import JobClaim
+from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.jobs.reading import file_of, read_back
-from tenants.compliance.exports.proof import prove
+from tenants.compliance.exports.proof import sign_proof
 from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX
-from tenants.models import ExportBuild
-from tenants.security.audit.export import Period as TrailPeriod
+from tenants.models import ExportJob
+from tenants.security.audit.export import AuditExportPeriod as TrailPeriod
 from tenants.security.audit.export import write_export
 from tenants.security.audit.hash_chain import timestamp
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 _README: Final = """\
 Evidence of the tenant {slug} ({tenant_id}), from {since} to {until} (UTC, the end not included).
@@ -67,18 +67,18 @@ class _Archive:
     zip: ZipFile
     files: list[dict[str, Any]] = field(default_factory=list)
 
-    def note(self, name: str, written: Written) -> None:
+    def note(self, name: str, written: WriteDigest) -> None:
         about = {"name": name, "bytes": written.num_bytes, "sha256": written.sha256}
         self.files.append(about)
 
     def put(self, name: str, data: bytes) -> None:
-        written = Written()
+        written = WriteDigest()
         self.zip.writestr(name, written.note(data), ZIP_DEFLATED)
         self.note(name, written)
 
 
 def write_pack(
-    claim: Claim, row: ExportBuild, members: Sequence[Member], *, slug: str, out: IO[bytes]
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
 ) -> None:
     """Memory does not grow with it. Raises Lost, and what sealing and the storage raise."""
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
@@ -94,14 +94,14 @@ def write_pack(
 
 
 def _write_member(
-    archive: _Archive, claim: Claim, row: ExportBuild, place: int, member: Member
+    archive: _Archive, claim: JobClaim, row: ExportJob, place: int, member: ExportProgress
 ) -> None:
     export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
         written = write_csv(export, read_back(claim, place, export), file)
     archive.note(name, written)
-    proof = prove(
+    proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file_of(row, export, media="csv", name=name),
         beginning=member.beginning,
@@ -111,13 +111,13 @@ def _write_member(
     archive.put(name + PROOF_SUFFIX, proof)
 
 
-def _write_trail(archive: _Archive, claim: Claim, row: ExportBuild) -> None:
-    written = Written()
+def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
+    written = WriteDigest()
     with archive.zip.open(TRAIL, "w", force_zip64=True) as file:
         write_export(
-            actor=platform_actor(claim.tenant_id),
+            actor=system_actor(claim.tenant_id),
             period=TrailPeriod(row.since, row.until),
-            out=cast("IO[bytes]", Noted(file, written)),
+            out=cast("IO[bytes]", DigestingWriter(file, written)),
             keys=signing_keys(),
             now=claim.clock(),
             reason="evidence pack",
@@ -125,7 +125,9 @@ def _write_trail(archive: _Archive, claim: Claim, row: ExportBuild) -> None:
     archive.note(TRAIL, written)
 
 
-def _write_certificates(archive: _Archive, claim: Claim, members: Sequence[Member]) -> None:
+def _write_certificates(
+    archive: _Archive, claim: JobClaim, members: Sequence[ExportProgress]
+) -> None:
     """Those of the period, as their export has them."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
     place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
@@ -135,7 +137,7 @@ def _write_certificates(archive: _Archive, claim: Claim, members: Sequence[Membe
             archive.put(f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode())
 
 
-def _readme(claim: Claim, row: ExportBuild, members: Sequence[Member], slug: str) -> str:
+def _readme(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str) -> str:
     exports = [EXPORTS[member.definition] for member in members]
     return _README.format(
         slug=slug,
@@ -153,7 +155,7 @@ def _line(export: Export) -> str:
     return f"{export.name}.csv: {export.title}{when}."
 
 
-def _manifest(archive: _Archive, claim: Claim, row: ExportBuild, slug: str) -> bytes:
+def _manifest(archive: _Archive, claim: JobClaim, row: ExportJob, slug: str) -> bytes:
     document = {
         "kind": KIND,
         "format": FORMAT,
@@ -165,4 +167,4 @@ def _manifest(archive: _Archive, claim: Claim, row: ExportBuild, slug: str) -> b
         "generated_at": timestamp(claim.clock()),
         "files": archive.files,
     }
-    return canonical(signing_keys().sign_document(document, purpose=PURPOSE))
+    return canonicalize(signing_keys().sign_document(document, purpose=PURPOSE))

@@ -4,29 +4,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_VERSION
-from tenants.compliance.exports.digesting_writer import Noted, Written
+from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
 from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs import sealed_objects
-from tenants.compliance.exports.jobs.claim import Claim
+from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.compliance.exports.jobs.evidence_pack import write_pack
-from tenants.compliance.exports.jobs.progress import Member
+from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.jobs.reading import file_of, read_back
-from tenants.compliance.exports.proof import Beginning, File, prove
+from tenants.compliance.exports.proof import ProofStart, ProvenFile, sign_proof
 from tenants.compliance.exports.rows import Period
-from tenants.models import ExportBuild, Tenant
+from tenants.models import ExportJob, Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ExportFile:
     name: str
     num_bytes: int
     sha256: str
     proof: bytes
 
 
-def write_file(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> Made:
+def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
     """Anew, whatever an earlier attempt has written. Raises Lost, Refused, and what sealing and the
     storage raise."""
     sealed_objects.forget_file(claim)
@@ -37,45 +37,47 @@ def write_file(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> Mad
     else:
         written = _write_rows(claim, row, members[0])
         file = file_of(row, EXPORTS[row.definition], media=row.media, name=name)
-    proof = prove(
+    proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file,
         beginning=_beginning(members),
         written=written,
         now=claim.clock(),
     )
-    return Made(name, written.num_bytes, written.sha256, proof)
+    return ExportFile(name, written.num_bytes, written.sha256, proof)
 
 
-def _write_rows(claim: Claim, row: ExportBuild, member: Member) -> Written:
+def _write_rows(claim: JobClaim, row: ExportJob, member: ExportProgress) -> WriteDigest:
     export, out = EXPORTS[member.definition], sealed_objects.SealedFile(claim)
     written = FORMATS[row.media](export, read_back(claim, 0, export), cast("IO[bytes]", out))
     out.finish()
     return written
 
 
-def _write_pack(claim: Claim, row: ExportBuild, members: Sequence[Member], slug: str) -> Written:
+def _write_pack(
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str
+) -> WriteDigest:
     out, written = (
         sealed_objects.SealedFile(claim),
-        Written(rows=sum(each.rows for each in members)),
+        WriteDigest(rows=sum(each.rows for each in members)),
     )
-    noted = Noted(cast("IO[bytes]", out), written)
+    noted = DigestingWriter(cast("IO[bytes]", out), written)
     write_pack(claim, row, members, slug=slug, out=cast("IO[bytes]", noted))
     out.finish()
     return written
 
 
-def _pack_file(row: ExportBuild, name: str) -> File:
-    return File(row.id, PACK, PACK_VERSION, row.media, name, Period(row.since, row.until))
+def _pack_file(row: ExportJob, name: str) -> ProvenFile:
+    return ProvenFile(row.id, PACK, PACK_VERSION, row.media, name, Period(row.since, row.until))
 
 
-def _beginning(members: Sequence[Member]) -> Beginning:
+def _beginning(members: Sequence[ExportProgress]) -> ProofStart:
     """Of all: the first one's head, and the moment up to which all are complete."""
     moments = [each.complete_until for each in members if each.complete_until is not None]
     is_complete = len(moments) == len(members)
-    return Beginning(min(moments) if is_complete else None, members[0].beginning.head)
+    return ProofStart(min(moments) if is_complete else None, members[0].beginning.head)
 
 
-def _slug(claim: Claim) -> str:
-    with tenant(claim.tenant_id):
+def _slug(claim: JobClaim) -> str:
+    with tenant_scope(claim.tenant_id):
         return Tenant.objects.values_list("slug", flat=True).get(id=claim.tenant_id)

@@ -7,23 +7,23 @@ from uuid import UUID
 
 from django.db.models import Sum
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_MEDIA
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.jobs.progress import Member, write_members
+from tenants.compliance.exports.jobs.progress import ExportProgress, write_members
 from tenants.compliance.exports.jobs.queries import BuildView, find_row, require_may, view_of
-from tenants.compliance.exports.jobs.signed_urls import Link, LinkText, write_link
+from tenants.compliance.exports.jobs.signed_urls import SignedUrl, SignedUrlToken, sign_url
 from tenants.compliance.exports.jobs.state_machine import (
     UNDER_WAY,
-    Event,
-    NotAllowed,
-    State,
+    InvalidTransition,
+    JobEvent,
+    JobState,
     advance,
 )
 from tenants.compliance.exports.row_stream import require_period
-from tenants.compliance.exports.rows import Asked, Period
-from tenants.models import ExportBuild, Tenant
+from tenants.compliance.exports.rows import Period, RowQuery
+from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor
 
@@ -34,21 +34,21 @@ LINK_FOR: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExportRequest:
     definition: str
     media: str
     period: Period
 
 
-def request_export(*, actor: Actor, wish: Wish, now: datetime) -> BuildView:
+def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> BuildView:
     """Raises Forbidden, Invalid, and Conflict for one too many."""
     _require_known(wish)
     require_may(actor, wish.definition)
     require_period(wish.period)
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         _require_room(actor)
-        row = ExportBuild.objects.create(
+        row = ExportJob.objects.create(
             tenant_id=actor.tenant_id,
             definition=wish.definition,
             media=wish.media,
@@ -56,7 +56,7 @@ def request_export(*, actor: Actor, wish: Wish, now: datetime) -> BuildView:
             until=wish.period.end,
             requested_by_id=actor.user_id,
             requested_by_key=actor.key or "",
-            state=State.QUEUED,
+            state=JobState.QUEUED,
             error="",
             created_at=now,
             members=write_members(_members(wish)),
@@ -76,14 +76,14 @@ def request_export(*, actor: Actor, wish: Wish, now: datetime) -> BuildView:
 
 def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
     """What was read of it goes with the next sweep. Raises Forbidden, NotFound, Conflict."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_row(actor, build_id)
-        before = State(row.state)
+        before = JobState(row.state)
         try:
-            state = advance(before, Event.CANCEL)
-        except NotAllowed as error:
+            state = advance(before, JobEvent.CANCEL)
+        except InvalidTransition as error:
             raise Conflict("It is {state} already.", state=before) from error
-        same = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
+        same = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
         if not same.update(state=state, finished_at=now):
             raise Conflict("It has changed meanwhile. Look again.")
         row.refresh_from_db()
@@ -97,49 +97,49 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
     return view_of(row)
 
 
-def give_link(*, actor: Actor, build_id: UUID, now: datetime) -> LinkText:
+def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedUrlToken:
     """Good for LINK_FOR, for as long as its issuer may. Raises Forbidden, NotFound, Conflict."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         row = find_row(actor, build_id)
-        if row.state != State.FINISHED or row.expires_at is None or row.expires_at <= now:
+        if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
             raise Conflict("It is {state}: there is no file.", state=row.state)
         expires_at = min(now + LINK_FOR, row.expires_at)
         record_read(actor=actor, action="export.link_given", target=f"export:{build_id}", now=now)
-    link = Link(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)
-    return LinkText(write_link(link), expires_at)
+    link = SignedUrl(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)
+    return SignedUrlToken(sign_url(link), expires_at)
 
 
-def _require_known(wish: Wish) -> None:
+def _require_known(wish: ExportRequest) -> None:
     names = (*EXPORTS, PACK)
     if wish.definition not in names:
-        raise Invalid("definition", "Write one of {choices}.", choices=", ".join(names))
+        raise InvalidValue("definition", "Write one of {choices}.", choices=", ".join(names))
     media = (PACK_MEDIA,) if wish.definition == PACK else tuple(FORMATS)
     if wish.media not in media:
-        raise Invalid("format", "Write one of {choices}.", choices=", ".join(media))
+        raise InvalidValue("format", "Write one of {choices}.", choices=", ".join(media))
 
 
 def _require_room(actor: Actor) -> None:
-    rows = ExportBuild.objects.filter(tenant_id=actor.tenant_id)
+    rows = ExportJob.objects.filter(tenant_id=actor.tenant_id)
     if rows.filter(state__in=UNDER_WAY).count() >= MAX_UNDER_WAY:
         raise Conflict("{most} exports are under way. Wait, or cancel one.", most=MAX_UNDER_WAY)
-    stored = rows.filter(state=State.FINISHED)
+    stored = rows.filter(state=JobState.FINISHED)
     num_bytes = stored.aggregate(sum=Sum("num_bytes"))["sum"] or 0
     if stored.count() >= MAX_STORED or num_bytes >= MAX_STORED_BYTES:
         raise Conflict("Too many exports are kept. They go after a week.")
 
 
-def _members(wish: Wish) -> list[Member]:
+def _members(wish: ExportRequest) -> list[ExportProgress]:
     names = tuple(EXPORTS) if wish.definition == PACK else (wish.definition,)
-    return [Member(name, EXPORTS[name].version) for name in names]
+    return [ExportProgress(name, EXPORTS[name].version) for name in names]
 
 
-def _expected(actor: Actor, wish: Wish, now: datetime) -> int | None:
+def _expected(actor: Actor, wish: ExportRequest, now: datetime) -> int | None:
     if wish.definition == PACK:
         return None
-    return EXPORTS[wish.definition].source.expect(Asked(actor, wish.period, now))
+    return EXPORTS[wish.definition].source.expect(RowQuery(actor, wish.period, now))
 
 
-def _told(wish: Wish) -> dict[str, str | int | dict[str, object] | None]:
+def _told(wish: ExportRequest) -> dict[str, str | int | dict[str, object] | None]:
     return {
         "definition": wish.definition,
         "format": wish.media,

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from tenants.compliance.exports.proof import Beginning
-from tenants.security.audit.queries import Head
+from tenants.compliance.exports.proof import ProofStart
+from tenants.security.audit.queries import ChainHead
 
 
-class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     definition: str
     version: int
     is_begun: bool = False
@@ -24,11 +24,11 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     hash: str = ""
 
     @property
-    def beginning(self) -> Beginning:
-        return Beginning(self.complete_until, Head(self.sequence, bytes.fromhex(self.hash)))
+    def beginning(self) -> ProofStart:
+        return ProofStart(self.complete_until, ChainHead(self.sequence, bytes.fromhex(self.hash)))
 
 
-def begun(member: Member, beginning: Beginning) -> Member:
+def started(member: ExportProgress, beginning: ProofStart) -> ExportProgress:
     return msgspec.structs.replace(
         member,
         is_begun=True,
@@ -38,12 +38,12 @@ def begun(member: Member, beginning: Beginning) -> Member:
     )
 
 
-def unread(members: Iterable[Member]) -> list[Member]:
+def unread(members: Iterable[ExportProgress]) -> list[ExportProgress]:
     """As they were when it was asked for."""
-    return [Member(member.definition, member.version) for member in members]
+    return [ExportProgress(member.definition, member.version) for member in members]
 
 
-def with_part(member: Member, *, num_rows: int, place: str | None) -> Member:
+def with_part(member: ExportProgress, *, num_rows: int, place: str | None) -> ExportProgress:
     """After a batch; place None: it was the last."""
     return msgspec.structs.replace(
         member,
@@ -54,15 +54,15 @@ def with_part(member: Member, *, num_rows: int, place: str | None) -> Member:
     )
 
 
-def read_members(document: object) -> list[Member]:
-    return msgspec.convert(document, list[Member])
+def read_members(document: object) -> list[ExportProgress]:
+    return msgspec.convert(document, list[ExportProgress])
 
 
-def write_members(members: Iterable[Member]) -> Any:
+def write_members(members: Iterable[ExportProgress]) -> Any:
     return msgspec.to_builtins(list(members))
 
 
-def are_read(document: object) -> bool:
+def is_reading_done(document: object) -> bool:
     """Whether nothing is left but to write the file; not so of a document that is none."""
     try:
         return next_unread(read_members(document)) is None
@@ -70,6 +70,6 @@ def are_read(document: object) -> bool:
         return False
 
 
-def next_unread(members: Sequence[Member]) -> int | None:
+def next_unread(members: Sequence[ExportProgress]) -> int | None:
     """The place of the first that is not read; None: all are."""
     return next((place for place, each in enumerate(members) if not each.is_read), None)

@@ -6,13 +6,20 @@ from uuid import UUID
 
 from django.utils.translation import gettext_noop
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.pagination import (
+    Page,
+    PagePosition,
+    build_page,
+    fetch_first,
+    map_page,
+    read_cursor,
+)
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_VERSION
-from tenants.compliance.exports.jobs.state_machine import State
-from tenants.models import ExportBuild
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.models import ExportJob
 from tenants.security.authorization.actor import Actor
 
 
@@ -23,7 +30,7 @@ class BuildView:
     media: str
     since: datetime
     until: datetime
-    state: State
+    state: JobState
     error: str  # ""; of a failed one why
     rows_done: int
     rows_expected: int | None  # None: not known
@@ -87,37 +94,37 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
     actor.require(Permission.EXPORT)
     after = read_cursor(cursor)
     names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
-    with tenant(actor.tenant_id):
-        found = ExportBuild.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
-        rows = first_of(found, limit=limit, after=after)
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, view_of)
+    with tenant_scope(actor.tenant_id):
+        found = ExportJob.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
+        rows = fetch_first(found, limit=limit, after=after)
+    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return map_page(page, view_of)
 
 
 def find_build(*, actor: Actor, build_id: UUID) -> BuildView:
     """Raises Forbidden, NotFound."""
-    with tenant(actor.tenant_id):
+    with tenant_scope(actor.tenant_id):
         return view_of(find_row(actor, build_id))
 
 
-def find_row(actor: Actor, build_id: UUID) -> ExportBuild:
+def find_row(actor: Actor, build_id: UUID) -> ExportJob:
     """Inside the tenant's scope. Raises Forbidden, NotFound."""
     actor.require(Permission.EXPORT)
-    found = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id)
+    found = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
     row = found.order_by("id").first()
     if row is None or not may(actor, row.definition):
         raise NotFound("There is no such export.")
     return row
 
 
-def view_of(row: ExportBuild) -> BuildView:
+def view_of(row: ExportJob) -> BuildView:
     return BuildView(
         id=row.id,
         definition=row.definition,
         media=row.media,
         since=row.since,
         until=row.until,
-        state=State(row.state),
+        state=JobState(row.state),
         error=row.error,
         rows_done=row.rows_done,
         rows_expected=row.rows_expected,

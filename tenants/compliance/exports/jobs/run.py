@@ -22,38 +22,38 @@ from django.db.models import F
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.errors import Conflict, Invalid, Refused
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.xlsx import require_rows
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import (
     MAX_ATTEMPTS,
-    Claim,
+    ClaimLost,
     Clock,
-    Lane,
-    Lost,
+    JobClaim,
+    JobLane,
     claim_next,
     lane_of,
 )
 from tenants.compliance.exports.jobs.files import write_file
 from tenants.compliance.exports.jobs.parts import encode_part
 from tenants.compliance.exports.jobs.progress import (
-    Member,
-    begun,
+    ExportProgress,
     next_unread,
     read_members,
+    started,
     with_part,
     write_members,
 )
-from tenants.compliance.exports.jobs.state_machine import Event, State, advance
-from tenants.compliance.exports.proof import begin
-from tenants.compliance.exports.rows import Asked, Batch, Period
+from tenants.compliance.exports.jobs.state_machine import JobEvent, JobState, advance
+from tenants.compliance.exports.proof import start_proof
+from tenants.compliance.exports.rows import Period, RowBatch, RowQuery
 from tenants.identity.members.queries import list_tenants
-from tenants.models import ExportBuild
+from tenants.models import ExportJob
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import platform_actor
+from tenants.security.authorization.actor import system_actor
 
 KEPT_FOR: Final = timedelta(days=7)
 MAX_ROWS: Final = 50_000_000  # of one build
@@ -63,7 +63,7 @@ _GIVEN_UP: Final = gettext_noop("It could not be built. The operator's log says 
 logger = structlog.get_logger(__name__)
 
 
-def build_due(*, clock: Clock, lane: Lane = Lane.SHORT) -> None:
+def build_due(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
     """All tenants' of the lane, in turns, until nothing is left or the time is over."""
     over_at_s = monotonic() + _RUN_S
     waiting = list(list_tenants().values())
@@ -79,7 +79,7 @@ def build_due(*, clock: Clock, lane: Lane = Lane.SHORT) -> None:
         waiting = still
 
 
-def visit(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> bool:
+def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> bool:
     """One slice of the tenant's oldest build in the lane. False: there is nothing to do, or not
     now."""
     try:
@@ -87,7 +87,7 @@ def visit(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> bool:
         if claim is None:
             return False
         _work_or_fail(claim, lane)
-    except Lost:
+    except ClaimLost:
         pass
     except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
         # The claim stays: it is tried again once it has run out.
@@ -96,15 +96,15 @@ def visit(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> bool:
     return True
 
 
-def _work_or_fail(claim: Claim, lane: Lane) -> None:
+def _work_or_fail(claim: JobClaim, lane: JobLane) -> None:
     """Raises Lost, and what is worth another try."""
     try:
         _work(claim, lane)
-    except Refused as refusal:
+    except DomainError as refusal:
         _fail(claim, refusal.message)
 
 
-def _work(claim: Claim, lane: Lane) -> None:
+def _work(claim: JobClaim, lane: JobLane) -> None:
     row = _read(claim)
     if row.num_attempts > MAX_ATTEMPTS:
         raise Conflict(_GIVEN_UP)
@@ -122,25 +122,27 @@ def _work(claim: Claim, lane: Lane) -> None:
         claim.let_go()
 
 
-def _read(claim: Claim) -> ExportBuild:
-    with tenant(claim.tenant_id):
-        return ExportBuild.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
+def _read(claim: JobClaim) -> ExportJob:
+    with tenant_scope(claim.tenant_id):
+        return ExportJob.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
 
 
-def asked_of(row: ExportBuild, claim: Claim) -> Asked:
+def asked_of(row: ExportJob, claim: JobClaim) -> RowQuery:
     """Of one moment, however often it was gone on with. That the requester may was looked at when
     he asked, and is when he fetches it."""
     tenant_id = TenantId(str(row.tenant_id))
     if row.began_at is None:
         row.began_at = claim.clock()
-    return Asked(platform_actor(tenant_id), Period(row.since, row.until), row.began_at)
+    return RowQuery(system_actor(tenant_id), Period(row.since, row.until), row.began_at)
 
 
-def _read_batch(claim: Claim, row: ExportBuild, members: Sequence[Member], place: int) -> Member:
+def _read_batch(
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int
+) -> ExportProgress:
     member, asked = members[place], asked_of(row, claim)
     export = _export_of(member)
     if not member.is_begun:
-        member = begun(member, begin(export, asked))
+        member = started(member, start_proof(export, asked))
     batch = export.source.read(asked, after=member.place)
     reached = with_part(member, num_rows=len(batch.rows), place=batch.next)
     _require_fit(row, reached)
@@ -149,14 +151,14 @@ def _read_batch(claim: Claim, row: ExportBuild, members: Sequence[Member], place
 
 
 def _keep(
-    claim: Claim, row: ExportBuild, members: Sequence[Member], place: int, batch: Batch
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int, batch: RowBatch
 ) -> None:
     """The part first; that it counts, and how far it brings the build, in one transaction."""
     object_id: UUID | None = None
     if batch.rows:
         number = members[place].num_parts - 1
         object_id = sealed_objects.put(claim, encode_part(batch.rows), member=place, number=number)
-    with tenant(claim.tenant_id):
+    with tenant_scope(claim.tenant_id):
         claim.update(
             members=write_members(members),
             rows_done=F("rows_done") + len(batch.rows),
@@ -167,28 +169,28 @@ def _keep(
             sealed_objects.mark_stored(claim, object_id, claim.clock())
 
 
-def _export_of(member: Member) -> Export:
+def _export_of(member: ExportProgress) -> Export:
     export = EXPORTS.get(member.definition)
     if export is None or export.version != member.version:
         raise Conflict("Its definition has changed since it was asked for. Ask again.")
     return export
 
 
-def _require_fit(row: ExportBuild, member: Member) -> None:
+def _require_fit(row: ExportJob, member: ExportProgress) -> None:
     if row.media == "xlsx":
         require_rows(member.rows)
     if member.rows > MAX_ROWS:
-        raise Invalid(
+        raise InvalidValue(
             "until", "An export has at most {most:,} rows. Take a shorter period.", most=MAX_ROWS
         )
 
 
-def _finish(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> None:
+def _finish(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> None:
     made = write_file(claim, row, members)
     now = claim.clock()
-    with tenant(claim.tenant_id):
+    with tenant_scope(claim.tenant_id):
         claim.update(
-            state=advance(State.BUILDING, Event.FINISH),
+            state=advance(JobState.BUILDING, JobEvent.FINISH),
             claimed_until=None,
             name=made.name,
             num_bytes=made.num_bytes,
@@ -197,7 +199,7 @@ def _finish(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> None:
             expires_at=now + KEPT_FOR,
         )
         record_change(
-            actor=platform_actor(claim.tenant_id),
+            actor=system_actor(claim.tenant_id),
             action="export.finished",
             target=f"export:{claim.build_id}",
             change=(None, {"file": made.name, "rows": row.rows_done, "sha256": made.sha256}),
@@ -205,15 +207,15 @@ def _finish(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> None:
         )
 
 
-def _fail(claim: Claim, reason: str) -> None:
+def _fail(claim: JobClaim, reason: str) -> None:
     """By a claim that may be lost by now."""
     try:
-        with tenant(claim.tenant_id):
+        with tenant_scope(claim.tenant_id):
             claim.update(
-                state=advance(State.BUILDING, Event.FAIL),
+                state=advance(JobState.BUILDING, JobEvent.FAIL),
                 claimed_until=None,
                 error=reason,
                 finished_at=claim.clock(),
             )
-    except Lost:
+    except ClaimLost:
         return

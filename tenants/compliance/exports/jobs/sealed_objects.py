@@ -16,10 +16,10 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.compliance.exports.jobs.claim import Claim
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.models import ExportObject
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_for
 from tenants.security.encryption.queries import open_sealed
 
@@ -31,11 +31,11 @@ def scope_of(build_id: UUID) -> str:
     return f"export:{build_id}"
 
 
-def put(claim: Claim, data: bytes, *, member: int | None, number: int) -> UUID:
+def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
     """Seals and stores; the caller marks it, in the transaction in which it counts. Raises Lost,
     what sealing raises, and what the storage raises."""
     object_id, now = uuid7(), claim.clock()
-    with tenant(claim.tenant_id):
+    with tenant_scope(claim.tenant_id):
         claim.update()
         ExportObject.objects.create(
             tenant_id=claim.tenant_id,
@@ -57,14 +57,14 @@ def put(claim: Claim, data: bytes, *, member: int | None, number: int) -> UUID:
     return object_id
 
 
-def mark_stored(claim: Claim, object_id: UUID, now: datetime) -> None:
+def mark_stored(claim: JobClaim, object_id: UUID, now: datetime) -> None:
     """Inside the tenant's scope."""
     ExportObject.objects.filter(tenant_id=claim.tenant_id, id=object_id).update(stored_at=now)
 
 
 def object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> list[UUID]:
     """Of what is stored, in order. One query."""
-    with tenant(tenant_id):
+    with tenant_scope(tenant_id):
         rows = ExportObject.objects.filter(
             tenant_id=tenant_id, build_id=build_id, member=member, stored_at__isnull=False
         )
@@ -72,7 +72,7 @@ def object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> li
 
 
 def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
-    """Raises SealBroken, KeyDestroyed, FileNotFoundError, and what the storage raises."""
+    """Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises."""
     with _storage().open(_name(tenant_id, object_id)) as file:
         sealed: bytes = file.read()
     return open_sealed(tenant_id, place=_place(build_id, object_id), sealed=sealed)
@@ -83,11 +83,11 @@ def delete(tenant_id: TenantId, object_id: UUID) -> None:
     _storage().delete(_name(tenant_id, object_id))
 
 
-def forget_file(claim: Claim) -> None:
+def forget_file(claim: JobClaim) -> None:
     """What an earlier attempt has written of the file is none of this one's, and goes: a store that
     is full gets no fuller. Rows stay for the sweep: whoever lost the claim may be storing yet.
     Raises Lost, and what the storage raises."""
-    with tenant(claim.tenant_id):
+    with tenant_scope(claim.tenant_id):
         claim.update()
         written = ExportObject.objects.filter(
             tenant_id=claim.tenant_id, build_id=claim.build_id, member=None
@@ -102,7 +102,7 @@ def forget_file(claim: Claim) -> None:
 class SealedFile(io.RawIOBase):
     """A file that is sealed and stored piece by piece while it is written. `finish` it."""
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: JobClaim) -> None:
         self._claim = claim
         self._held = bytearray()
         self._num_pieces = 0
@@ -130,14 +130,14 @@ class SealedFile(io.RawIOBase):
         data = bytes(self._held[:num_bytes])
         del self._held[:num_bytes]
         object_id = put(self._claim, data, member=None, number=self._num_pieces)
-        with tenant(self._claim.tenant_id):
+        with tenant_scope(self._claim.tenant_id):
             # Attempts go on being counted: a file that is begun anew has not come on.
             self._claim.update()
             mark_stored(self._claim, object_id, self._claim.clock())
         self._num_pieces += 1
 
 
-def read_parts(claim: Claim, *, member: int) -> Iterator[bytes]:
+def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
     """Holds the claim on while they are read. Raises as `get`, and Lost."""
     for object_id in object_ids(claim.tenant_id, claim.build_id, member=member):
         claim.hold()
@@ -152,5 +152,5 @@ def _name(tenant_id: TenantId, object_id: UUID) -> str:
     return f"{tenant_id}/{object_id}"
 
 
-def _place(build_id: UUID, object_id: UUID) -> Place:
-    return Place(table="export_object", column=str(build_id), row=str(object_id))
+def _place(build_id: UUID, object_id: UUID) -> SealContext:
+    return SealContext(table="export_object", column=str(build_id), row=str(object_id))

@@ -26,7 +26,7 @@ _MAC_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class SignedUrl:
     tenant_id: TenantId
     build_id: UUID
     expires_at: datetime  # to the second
@@ -35,12 +35,12 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkText:
+class SignedUrlToken:
     token: str
     expires_at: datetime
 
 
-def write_link(link: Link) -> str:
+def sign_url(link: SignedUrl) -> str:
     body = b"".join(
         (
             UUID(link.tenant_id).bytes,
@@ -53,7 +53,7 @@ def write_link(link: Link) -> str:
     return urlsafe_b64encode(body + _mac(body)).decode()
 
 
-def read_link(text: str, *, now: datetime) -> Link | None:
+def parse_signed_url(text: str, *, now: datetime) -> SignedUrl | None:
     """None for what is no link of ours, or is none any more."""
     try:
         data = b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
@@ -66,9 +66,9 @@ def read_link(text: str, *, now: datetime) -> Link | None:
     return link if link.expires_at > now else None
 
 
-def _parse(body: bytes) -> Link:
+def _parse(body: bytes) -> SignedUrl:
     user_id, key = UUID(bytes=body[40:56]), body[56:].rstrip(b"\0").decode()
-    return Link(
+    return SignedUrl(
         tenant_id=TenantId(str(UUID(bytes=body[:16]))),
         build_id=UUID(bytes=body[16:32]),
         expires_at=datetime.fromtimestamp(int.from_bytes(body[32:40]), UTC),

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     QUEUED = "queued"
     BUILDING = "building"
     FINISHED = "finished"
@@ -19,7 +19,7 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
-class Event(StrEnum):
+class JobEvent(StrEnum):
     BEGIN = "begin"
     FINISH = "finish"
     FAIL = "fail"
@@ -27,28 +27,28 @@ class Event(StrEnum):
     EXPIRE = "expire"
 
 
-class NotAllowed(Exception):
+class InvalidTransition(Exception):
     """It cannot become this from there."""
 
 
-TABLE: Final = MappingProxyType(
+TRANSITIONS: Final = MappingProxyType(
     {
-        (State.QUEUED, Event.BEGIN): State.BUILDING,
-        (State.QUEUED, Event.CANCEL): State.CANCELLED,
-        (State.BUILDING, Event.FINISH): State.FINISHED,
-        (State.BUILDING, Event.FAIL): State.FAILED,
-        (State.BUILDING, Event.CANCEL): State.CANCELLED,
-        (State.FINISHED, Event.EXPIRE): State.EXPIRED,
+        (JobState.QUEUED, JobEvent.BEGIN): JobState.BUILDING,
+        (JobState.QUEUED, JobEvent.CANCEL): JobState.CANCELLED,
+        (JobState.BUILDING, JobEvent.FINISH): JobState.FINISHED,
+        (JobState.BUILDING, JobEvent.FAIL): JobState.FAILED,
+        (JobState.BUILDING, JobEvent.CANCEL): JobState.CANCELLED,
+        (JobState.FINISHED, JobEvent.EXPIRE): JobState.EXPIRED,
     }
 )
-UNDER_WAY: Final = (State.QUEUED, State.BUILDING)
+UNDER_WAY: Final = (JobState.QUEUED, JobState.BUILDING)
 # Their objects are of no more use.
-OVER: Final = (State.FAILED, State.CANCELLED, State.EXPIRED)
+TERMINAL: Final = (JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 
 
-def advance(state: State, event: Event) -> State:
-    """Raises NotAllowed."""
+def advance(state: JobState, event: JobEvent) -> JobState:
+    """Raises InvalidTransition."""
     try:
-        return TABLE[state, event]
+        return TRANSITIONS[state, event]
     except KeyError as error:
-        raise NotAllowed(f"{state} cannot {event}.") from error
+        raise InvalidTransition(f"{state} cannot {event}.") from error

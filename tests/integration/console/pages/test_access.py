@@ -11,7 +11,7 @@ from tenants.base.permissions import Role
 from tenants.identity.domains.operations import claim_domain
 from tenants.identity.domains.queries import list_domains
 from tenants.identity.scim.tokens import create_scim_token, list_scim_tokens
-from tenants.identity.sso.operations import NewProvider, set_provider
+from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import SignInRules, get_rules
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -185,7 +185,7 @@ def test_a_wrong_provider_is_shown_again(
 def test_changing_who_signs_in_wants_to_know_who_is_there(
     company: Company, sign_in: SignIn
 ) -> None:
-    new = NewProvider("https://login.example.com", "caret", "s3cret")
+    new = OidcProviderConfig("https://login.example.com", "caret", "s3cret")
     set_provider(actor=company.platform, new=new, now=timezone.now())
     client = sign_in(company.people[Role.OWNER])
 

@@ -6,10 +6,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.base.redis_lock import alone
+from tenants.base.redis_lock import redis_lock
 from tenants.security.audit import chain_check
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
@@ -31,7 +31,7 @@ def audrey(company: Company, sign_in: SignIn) -> Client:
 
 
 def change(company: Company, number: int = 1, action: str = "door.painted") -> None:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         record_change(
             actor=company.administrator.actor,
             action=action,
@@ -183,7 +183,7 @@ def test_a_check_from_nowhere_makes_no_sense(audrey: Client, after: str) -> None
 
 
 def test_a_second_check_at_once_is_told_to_wait(company: Company, audrey: Client) -> None:
-    with alone(connect(), f"audit-check:{company.tenant_id}"):
+    with redis_lock(connect(), f"audit-check:{company.tenant_id}"):
         answer = audrey.post("/audit/check")
 
     assert answer.status_code == 409
@@ -192,7 +192,7 @@ def test_a_second_check_at_once_is_told_to_wait(company: Company, audrey: Client
 
 def test_the_chain_is_checked_when_asked(company: Company, audrey: Client) -> None:
     asked = audrey.get("/audit/check").content.decode()
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
     page = audrey.post("/audit/check").content.decode()

@@ -13,7 +13,7 @@ from tenants.base.money import MICROS
 from tenants.base.permissions import Role
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.rating.operations import rate
+from tenants.billing.rating.operations import rate_tenant
 from tests.fakes.billing import make_budget, make_invoice, make_old_customer, use
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -54,7 +54,7 @@ def test_nobody_is_led_to_the_sign_in(path: str) -> None:
 def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
     now = timezone.now()
     use(company, company.developer, now - timedelta(minutes=1), generated_tokens=2_000_000)
-    rate(company.tenant_id, now=now)
+    rate_tenant(company.tenant_id, now=now)
     grant_credit(actor=company.platform, amount_micros=7 * MICROS, reason="Slow hours.", now=now)
 
     page = bill.get("/billing").content.decode()
@@ -75,7 +75,7 @@ def test_without_a_plan_the_page_says_so(sign_in: SignIn) -> None:
 
 @pytest.mark.parametrize("span", ["30", "90", "year", "ever"])
 def test_what_was_spent_is_shown_of_a_span(company: Company, bill: Client, span: str) -> None:
-    rate(company.tenant_id, now=timezone.now())
+    rate_tenant(company.tenant_id, now=timezone.now())
 
     answer = bill.get("/billing", {"span": span}, headers={"HX-Request": "true"})
 
@@ -119,7 +119,7 @@ def test_the_first_and_the_last_day_can_be_asked_for(bill: Client, day: str) -> 
 
 
 def test_the_ledger_comes_page_by_page(company: Company, bill: Client) -> None:
-    rate(company.tenant_id, now=datetime(2026, 11, 30, tzinfo=UTC))
+    rate_tenant(company.tenant_id, now=datetime(2026, 11, 30, tzinfo=UTC))
 
     first = bill.get("/billing/ledger", {"account": "revenue.seats"}).content.decode()
 

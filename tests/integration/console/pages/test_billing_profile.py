@@ -6,16 +6,16 @@ from django.utils import timezone
 
 from tenants.base.permissions import Role
 from tenants.billing.invoices.billing_profile import set_profile
-from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.queries import find_profile
-from tenants.security.audit.queries import Asked, list_entries
+from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.step_up import confirmed
 
 PATH = "/billing/profile/edit"
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
-HELD = Party("Initech", ("1 Main Street", "2nd floor"), "DE1", "bills@initech.example")
+HELD = InvoiceParty("Initech", ("1 Main Street", "2nd floor"), "DE1", "bills@initech.example")
 WANTED = {
     "name": "Initrode",
     "address": "2 Side Street\n\n  12345 Town ",
@@ -27,7 +27,7 @@ WANTED = {
 @pytest.fixture
 def company() -> Company:
     company = make_company("initech", ACME)
-    tax = Tax("VAT", 1_900)
+    tax = InvoiceTax("VAT", 1_900)
     set_profile(actor=company.platform, customer=HELD, tax=tax, now=timezone.now())
     return company
 
@@ -42,13 +42,15 @@ def browser(company: Company, role: Role, sign_in: SignIn) -> Client:
     return confirmed(sign_in(person), person)
 
 
-def customer_of(company: Company) -> Party:
+def customer_of(company: Company) -> InvoiceParty:
     return find_profile(actor=company.people[Role.OWNER].actor).customer
 
 
 def actions_of(company: Company) -> list[str]:
     actor = company.people[Role.OWNER].actor
-    found = list_entries(actor=actor, asked=Asked(), limit=50, cursor=None, now=timezone.now())
+    found = list_entries(
+        actor=actor, asked=AuditFilter(), limit=50, cursor=None, now=timezone.now()
+    )
     return [entry.action for entry in found.rows]
 
 
@@ -68,8 +70,8 @@ def test_what_is_written_stands_on_the_next_invoice_and_the_tax_stays(
 
     found = find_profile(actor=company.people[Role.OWNER].actor)
     lines = ("2 Side Street", "12345 Town")
-    assert found.customer == Party("Initrode", lines, "DE123456789", "ap@initrode.example")
-    assert found.tax == Tax("VAT", 1_900)
+    assert found.customer == InvoiceParty("Initrode", lines, "DE123456789", "ap@initrode.example")
+    assert found.tax == InvoiceTax("VAT", 1_900)
     assert "The next invoice is made out so." in answer.content.decode()
 
 
@@ -79,7 +81,7 @@ def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:
     browser(company, Role.OWNER, sign_in).post(PATH, WANTED)
 
     found = find_profile(actor=company.people[Role.OWNER].actor)
-    assert (found.customer.name, found.tax) == ("Initrode", Tax("", 0))
+    assert (found.customer.name, found.tax) == ("Initrode", InvoiceTax("", 0))
 
 
 def test_a_change_is_an_entry_of_the_audit_trail_and_the_same_again_is_none(

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from caret.contracts.pricing import BudgetScope
 from tenants.base.permissions import Role
-from tenants.billing.budgets.operations import Holder, Terms, change_budget
+from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, change_budget
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
-from tenants.billing.rating.operations import rate
-from tenants.security.audit.queries import Asked, list_entries
+from tenants.billing.rating.operations import rate_tenant
+from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.billing import make_budget, make_old_customer, use
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.fixtures.users import make_team
@@ -193,7 +193,7 @@ def test_of_two_changes_the_second_is_told_and_keeps_what_it_wrote(
     change_budget(
         actor=company.administrator.actor,
         budget_id=budget.id,
-        terms=Terms(5_000_000),
+        terms=BudgetTerms(5_000_000),
         version=budget.version,
         now=timezone.now(),
     )
@@ -258,7 +258,7 @@ def test_a_webhooks_secret_is_shown_to_who_asks_and_that_is_noted(
     assert re.search(r"whsec_[\w+/=]+", shown) is not None
     noted = list_entries(
         actor=company.people[Role.AUDITOR].actor,
-        asked=Asked(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
+        asked=AuditFilter(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
         limit=5,
         cursor=None,
         now=timezone.now(),
@@ -267,11 +267,11 @@ def test_a_webhooks_secret_is_shown_to_who_asks_and_that_is_noted(
 
 
 def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
-    holder = Holder(BudgetScope.USER, UUID(company.developer.user_id))
+    holder = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
     budget = make_budget(company, limit_micros=1_000, holder=holder, is_hard=False)
     now = timezone.now()
     use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
-    rate(company.tenant_id, now=now)
+    rate_tenant(company.tenant_id, now=now)
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
@@ -286,7 +286,7 @@ def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill:
     budget = make_budget(company, limit_micros=6_500)
     now = timezone.now()
     use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
-    rate(company.tenant_id, now=now)
+    rate_tenant(company.tenant_id, now=now)
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
@@ -308,7 +308,7 @@ def test_a_neighbours_budget_is_not_there(company: Company, sign_in_now: SignIn,
 
 def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
     team = make_team(company)
-    make_budget(company, holder=Holder(BudgetScope.TEAM, UUID(team)))
+    make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, UUID(team)))
     budget = make_budget(company)
 
     for path in (

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
@@ -103,7 +103,7 @@ def test_a_purge_begins_an_epoch_and_is_in_the_audit_trail(
 
     assert "epoch 1 has begun" in page
     assert epoch(company) == 1
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="tenant.cache_purged")
     assert (entry.reason, entry.target) == ("a leak", f"tenant:{company.slug}")
 

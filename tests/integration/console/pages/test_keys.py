@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.playground import start_playground
+from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.models import ApiKey, AuditEntry
 from tenants.policy.queries import find_policy
@@ -36,7 +36,7 @@ def listed(client: Client, **asked: str) -> str:
 
 
 def keys_of(company: Company) -> list[ApiKey]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
 
 
@@ -120,7 +120,7 @@ def test_lists_are_narrowed_sorted_and_paged_by_their_address(
 ) -> None:
     make_key(company, company.developer, name="Anvil")
     make_key(company, company.developer, name="Bellows")
-    start_playground(actor=company.developer.actor, now=timezone.now())
+    create_playground_key(actor=company.developer.actor, now=timezone.now())
 
     def names(**asked: str) -> list[str]:
         return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **asked))
@@ -198,7 +198,7 @@ def test_revoking_asks_first_then_revokes_with_the_reason(company: Company, clie
     assert "Laptop is revoked" in done.content.decode()
     found = find_key(actor=company.administrator.actor, lookup_id=lookup_id, now=timezone.now())
     assert found.state is KeyState.REVOKED
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked")
     assert (entry.reason, entry.address) == ("lost", "127.0.0.1")
 
@@ -214,7 +214,7 @@ def test_revoking_wants_to_know_who_is_there(company: Company, sign_in: SignIn) 
 
 def test_a_keys_page_says_what_is_to_be_done(company: Company, client: Client) -> None:
     lookup_id = make_key(company, company.administrator).key.lookup_id
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.update(
             owner_id=None, issued_by_id=company.developer.user_id, leaked_at=timezone.now()
         )

@@ -10,23 +10,23 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from caret.contracts.policy import PolicyLayer
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.policy import PolicyOverride
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.layout import csv_response
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
-from tenants.compliance.data_subjects.operations import Demand, demand_erasure
-from tenants.models import TelemetryErasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.models import ContentErasure
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.overrides.document import write_layer
-from tenants.policy.overrides.operations import set_layer
-from tenants.policy.overrides.queries import Subject, SubjectKind
-from tenants.privacy.consent.consent import Consent
-from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind
-from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
+from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.retention.purge import purge
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold
@@ -75,23 +75,24 @@ def fill(company: Company) -> None:
     telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
     document = write_policy(DEFAULT_POLICY) | {"telemetry": telemetry}
     set_policy(actor=company.platform, document=document, reason="-1", now=now)
-    choice = Choice(
-        Consent(telemetry=True, training=False), frozenset({USER_WORDINGS[Kind.TELEMETRY]})
+    choice = ConsentChoice(
+        UserConsent(telemetry=True, training=False),
+        frozenset({USER_WORDINGS[ConsentKind.TELEMETRY]}),
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
-    subject = Subject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
-    layer = write_layer(PolicyLayer(requires_second_factor=True))
-    set_layer(actor=company.platform, subject=subject, document=layer, reason="r", now=now)
+    subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
+    layer = write_layer(PolicyOverride(requires_second_factor=True))
+    set_override(actor=company.platform, subject=subject, document=layer, reason="r", now=now)
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
-    leaver = Demand(make_colleague(company).user_id, "asked for")
+    leaver = ErasureRequest(make_colleague(company).user_id, "asked for")
     demand_erasure(actor=company.administrator.actor, demand=leaver, now=now)
     withdraw(company)
 
 
 def withdraw(company: Company, *, num: int = 1) -> None:
     rows = [
-        TelemetryErasure(
+        ContentErasure(
             tenant_id=company.tenant_id,
             user_id=company.developer.user_id,
             reason="withdrawn",
@@ -103,8 +104,8 @@ def withdraw(company: Company, *, num: int = 1) -> None:
         )
         for _ in range(num)
     ]
-    with tenant(company.tenant_id):
-        TelemetryErasure.objects.bulk_create(rows)
+    with tenant_scope(company.tenant_id):
+        ContentErasure.objects.bulk_create(rows)
 
 
 @pytest.fixture

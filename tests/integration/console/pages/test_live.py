@@ -12,9 +12,14 @@ import structlog
 from django.db import DatabaseError
 
 from console.live_metrics import consumer as live
-from console.live_metrics.broadcaster import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
+from console.live_metrics.broadcaster import (
+    MAX_OF_PERSON,
+    MAX_OF_TENANT,
+    LiveBroadcaster,
+    TooManyViewers,
+)
 from tenants.security.authorization.actor import Actor
-from tenants.usage.requests.last_minute import last_minute
+from tenants.usage.requests.last_minute import read_last_minute
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import OWN, Socket, first, session_of, socket
@@ -125,14 +130,14 @@ def test_nobody_opens_a_socket_without_a_session(session: str) -> None:
     assert asyncio.run(refused())
 
 
-def counting() -> tuple[Board[int], list[Actor]]:
+def counting() -> tuple[LiveBroadcaster[int], list[Actor]]:
     asked: list[Actor] = []
 
     async def read(actor: Actor) -> int:
         asked.append(actor)
         return len(asked)
 
-    return Board(read, sleep=_never), asked
+    return LiveBroadcaster(read, sleep=_never), asked
 
 
 async def _briefly(_seconds: float) -> None:
@@ -187,7 +192,7 @@ def test_sockets_are_bounded_and_given_back(
         for each in held:
             each.__enter__()
         for actor in actors:
-            with pytest.raises(Full), board.looking(actor):
+            with pytest.raises(TooManyViewers), board.looking(actor):
                 pass
         held[0].__exit__(None, None, None)
         with board.looking(actors[0]) as readings:
@@ -219,7 +224,7 @@ def test_what_cannot_be_read_once_is_read_again(company: Company, error: Excepti
         return found
 
     async def look() -> int:
-        with Board(read, sleep=_briefly).looking(company.administrator.actor) as readings:
+        with LiveBroadcaster(read, sleep=_briefly).looking(company.administrator.actor) as readings:
             return await asyncio.wait_for(anext(readings), 30)
 
     with structlog.testing.capture_logs() as lines:
@@ -236,7 +241,7 @@ def test_a_slow_reading_holds_up_nobody_else(
     def slow(*, actor: Actor, now: datetime) -> Any:
         if actor.tenant_id == company.tenant_id:
             goes_on.wait(60)
-        return last_minute(actor=actor, now=now)
+        return read_last_minute(actor=actor, now=now)
 
     monkeypatch.setattr(live, "last_minute", slow)
     held_up = session_of(sign_in(company.administrator))

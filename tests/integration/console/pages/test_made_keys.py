@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.contracts.api_key import KEY_PATTERN, KeyKind, PresentedKey, parse_key
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.contracts.api_key import KEY_PATTERN, KeyKind, ParsedKey, parse_key
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.api_keys.queries import find_key, holds
-from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
@@ -51,7 +51,7 @@ def filled(client: Client, company: Company, path: str = "/keys/new", **changes:
     return {name: value for name, value in form.items() if value is not None}
 
 
-def key_in(page: Any) -> PresentedKey:
+def key_in(page: Any) -> ParsedKey:
     text = KEY_PATTERN.search(page.content.decode())
     assert text is not None
     key = parse_key(text[0])
@@ -60,7 +60,7 @@ def key_in(page: Any) -> PresentedKey:
 
 
 def keys_of(company: Company) -> list[ApiKey]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
 
 
@@ -101,7 +101,7 @@ def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, clie
         actor=company.administrator.actor, lookup_id=key_in(page).lookup_id, now=timezone.now()
     )
     assert (found.kind, found.owner_id, found.expires_at) == (KeyKind.SERVICE, None, None)
-    assert found.scopes == {Scope.USAGE_READ}
+    assert found.scopes == {KeyScope.USAGE_READ}
     assert found.networks == ("192.0.2.0/24", "198.51.100.7/32")
     assert "config.yaml" not in page.content.decode()
 

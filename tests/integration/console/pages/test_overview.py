@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tenants.base.permissions import Role
-from tenants.identity.teams.operations import put_into_team
+from tenants.identity.teams.operations import add_team_member
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
@@ -137,7 +137,7 @@ def test_a_team_has_few_queries(company: Company, sign_in: SignIn) -> None:
     team_id = make_team(company)
     for person in colleagues(company, 5):
         use(company, person)
-        put_into_team(
+        add_team_member(
             actor=company.platform,
             team_id=uuid.UUID(team_id),
             user_id=person.user_id,

@@ -7,12 +7,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.permissions import Permission, Role, allows
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry, ConsentReceipt
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
-from tenants.privacy.consent.consent import NO_CONSENT, Consent
+from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.queries import get_own_consent
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -40,7 +40,7 @@ def ada(willing: Company, sign_in: SignIn) -> Client:
     return sign_in(willing.developer)
 
 
-def given(company: Company) -> Consent:
+def given(company: Company) -> UserConsent:
     return get_own_consent(actor=company.developer.actor).given
 
 
@@ -60,9 +60,9 @@ def test_everybody_has_the_page_and_finds_what_is_his(
 
     page = answer.content.decode()
     assert answer.status_code == 200
-    assert ("Receipts" in page) is allows(role, Permission.OWN_CONSENT)
-    assert ("data/bundle" in page) is allows(role, Permission.OWN_SUBJECT)
-    assert ("/policies/effective" in page) is allows(role, Permission.READ_POLICY)
+    assert ("Receipts" in page) is role_has_permission(role, Permission.OWN_CONSENT)
+    assert ("data/bundle" in page) is role_has_permission(role, Permission.OWN_SUBJECT)
+    assert ("/policies/effective" in page) is role_has_permission(role, Permission.READ_POLICY)
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
@@ -83,10 +83,10 @@ def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
 
     page = ada.get(PAGE).content.decode()
     assert "the text around the cursor" in shown
-    assert first == Consent(telemetry=True, training=False)
-    assert given(willing) == Consent(telemetry=True, training=True)
+    assert first == UserConsent(telemetry=True, training=False)
+    assert given(willing) == UserConsent(telemetry=True, training=True)
     assert page.count('data-label="Answer"') == 2
-    with tenant(willing.tenant_id):
+    with tenant_scope(willing.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
 
 
@@ -127,7 +127,7 @@ def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
     assert "part of no data set" in asked
-    assert without_training == Consent(telemetry=True, training=False)
+    assert without_training == UserConsent(telemetry=True, training=False)
     assert given(willing) == NO_CONSENT
 
 
@@ -136,7 +136,7 @@ def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ad
 
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
-    with tenant(willing.tenant_id):
+    with tenant_scope(willing.tenant_id):
         assert not ConsentReceipt.objects.filter(user_id=willing.developer.user_id).exists()
 
 

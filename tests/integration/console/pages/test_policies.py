@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.policy import Mode, TenantPolicy
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.base.permissions import Permission, Role, allows
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry
 from tenants.policy.document import DEFAULT_POLICY, read_policy, write_policy
 from tenants.policy.operations import set_policy
@@ -75,7 +75,7 @@ def test_who_may_read_policies_sees_them(
     with few_queries():
         answer = client.get(path)
 
-    assert answer.status_code == (200 if allows(role, Permission.READ_POLICY) else 403)
+    assert answer.status_code == (200 if role_has_permission(role, Permission.READ_POLICY) else 403)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -89,14 +89,16 @@ def test_who_may_not_write_them_is_refused(
     with few_queries(MAX_QUERIES + 1):
         answer = client.get(path)
 
-    assert answer.status_code == (200 if allows(role, Permission.WRITE_POLICY) else 403)
+    assert answer.status_code == (
+        200 if role_has_permission(role, Permission.WRITE_POLICY) else 403
+    )
 
 
 @pytest.mark.parametrize("role", list(Role))
 def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Role) -> None:
     answer = sign_in(cast.acme.people[role]).get("/policies/layers")
 
-    assert answer.status_code == (200 if allows(role, Permission.READ_LAYERS) else 403)
+    assert answer.status_code == (200 if role_has_permission(role, Permission.READ_LAYERS) else 403)
 
 
 def test_who_only_reads_is_offered_no_change(cast: Cast, sign_in: SignIn) -> None:
@@ -160,7 +162,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
     )
     assert found.policy.withholds_public_code
     assert "Version 2 is in force" in alice.get("/policies").content.decode()
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
     assert entry is not None
     assert (entry.action, entry.reason) == ("policy.changed", "Licences")

@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenant_scope import tenant
-from tenants.models import PolicyLayerVersion
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import PolicyOverrideVersion
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.overrides.queries import effective_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
@@ -87,8 +87,8 @@ def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice:
     assert answer.status_code == 400
     assert "Line 2: put what begins with * in quotes" in page
     assert "- *.pem" in page
-    with tenant(company.tenant_id):
-        assert not PolicyLayerVersion.objects.exists()
+    with tenant_scope(company.tenant_id):
+        assert not PolicyOverrideVersion.objects.exists()
 
 
 def test_the_second_who_speaks_of_a_user_is_told(company: Company, alice: Client) -> None:
@@ -102,8 +102,8 @@ def test_the_second_who_speaks_of_a_user_is_told(company: Company, alice: Client
 
     assert (told.status_code, again.status_code) == (409, 409)
     assert "Contractor" in told.content.decode()
-    with tenant(company.tenant_id):
-        assert PolicyLayerVersion.objects.count() == 1
+    with tenant_scope(company.tenant_id):
+        assert PolicyOverrideVersion.objects.count() == 1
 
 
 @pytest.mark.parametrize("kind", ["user", "team", "x"])

@@ -10,13 +10,13 @@ from django.test import Client
 from django.utils import timezone
 
 from console.templatetags.email_addresses import breakable
-from tenants.base.permissions import Permission, Role, allows
+from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.compliance.data_subjects.queries import list_erasures
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
-from tenants.privacy.consent.consent import Consent
-from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.consent.consent import UserConsent
+from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
@@ -41,7 +41,7 @@ def willing(company: Company) -> Company:
         reason="a test",
         now=timezone.now(),
     )
-    choice = Choice(Consent(telemetry=True, training=False), READ)
+    choice = ConsentChoice(UserConsent(telemetry=True, training=False), READ)
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company
 
@@ -77,7 +77,10 @@ def test_each_role_sees_what_it_may(cast: Cast, sign_in: SignIn, role: Role) -> 
     for path, permission in needs.items():
         with few_queries():
             answer = client.get(path)
-        assert (path, answer.status_code) == (path, 200 if allows(role, permission) else 403)
+        assert (path, answer.status_code) == (
+            path,
+            200 if role_has_permission(role, permission) else 403,
+        )
 
 
 def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client) -> None:

@@ -11,16 +11,16 @@ from django.test import Client
 from django.test.client import BOUNDARY, encode_multipart
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.templatetags.email_addresses import breakable
 from console.views.retention import certificates
-from tenants.base.permissions import Permission, Role, allows
+from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
-from tenants.privacy.consent.consent_texts import TENANT_WORDING
+from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.operations import NewHold, place_hold
 from tenants.privacy.retention.queries import (
@@ -62,7 +62,7 @@ def days_of(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
 
 def certificate_of(company: Company) -> CertificateView:
     facts = {"data_class": "usage_records", "method": "row deletion"}
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         issue_certificate(tenant_id=company.tenant_id, facts=facts, now=timezone.now())
     return list_certificates(actor=company.administrator.actor, limit=1, cursor=None).rows[0]
 
@@ -80,7 +80,7 @@ def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
 @pytest.mark.parametrize("role", list(Role))
 def test_who_may_read_retention_sees_the_pages(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
-    expected = 200 if allows(role, Permission.READ_RETENTION) else 403
+    expected = 200 if role_has_permission(role, Permission.READ_RETENTION) else 403
 
     for path in PAGES:
         with few_queries():
@@ -93,8 +93,10 @@ def test_who_may_not_write_is_refused(cast: Cast, sign_in: SignIn, role: Role) -
 
     days, hold = client.get(f"{USAGE}?days=90"), client.get("/retention/holds/new")
 
-    assert days.status_code == (200 if allows(role, Permission.WRITE_RETENTION) else 403)
-    assert hold.status_code == (200 if allows(role, Permission.WRITE_HOLDS) else 403)
+    assert days.status_code == (
+        200 if role_has_permission(role, Permission.WRITE_RETENTION) else 403
+    )
+    assert hold.status_code == (200 if role_has_permission(role, Permission.WRITE_HOLDS) else 403)
 
 
 def test_the_page_says_what_the_report_says(company: Company) -> None:
@@ -129,7 +131,7 @@ def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
     assert answer["Location"] == "/retention"
     assert days_of(company) == 90
     assert "Annex 2" in alice.get("/retention").content.decode()
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
     assert entry is not None
     assert entry.action == "retention.changed"
@@ -266,7 +268,7 @@ def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) ->
 
 
 def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice: Client) -> None:
-    telemetry = {"wording": TENANT_WORDING, "retention_days": 7, "training": False}
+    telemetry = {"wording": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
     held = write_policy(get_policy(actor=company.platform).policy)
     set_policy(
         actor=company.platform,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.models import AuditSink
@@ -31,7 +31,7 @@ def _loopback_is_ours(settings: Any) -> None:
 def company() -> Iterator[Company]:
     company = make_company("initech", ACME)
     yield company
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         AuditSink.objects.all().delete()
 
 
@@ -129,7 +129,7 @@ def test_entries_are_pushed_again_from_a_number_on(
 ) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
     alice.post(f"/sinks/{sink.id}/replay", {"from_sequence": "1"})

@@ -6,10 +6,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.editor_settings import EDITORS, settings_with
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.playground import start_playground
+from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.teams.operations import create_team
 from tenants.models import ApiKey
 from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
@@ -58,9 +58,9 @@ def test_facts_show_what_is_done(company: Company, sign_in: SignIn) -> None:
     before = done(client)
     make_key(company, company.developer)
     made = done(client)
-    start_playground(actor=company.developer.actor, now=timezone.now())
+    create_playground_key(actor=company.developer.actor, now=timezone.now())
     played = done(client)
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(is_playground=False).update(last_used_at=timezone.now())
 
     assert before == []

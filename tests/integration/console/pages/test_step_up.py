@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.utils import timezone
 
-from console.layout.pending_form import KeptForm, find_kept_form, keep_form
-from console.views.policies.policy_draft import Draft
+from console.layout.pending_form import PendingForm, find_pending_form, store_pending_form
+from console.views.policies.policy_draft import PolicyDraft
 from tenants.base.permissions import Role
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.queries import find_member
@@ -84,16 +84,16 @@ def test_nothing_of_what_was_typed_is_lost(company: Company, client: Client) -> 
 
 def test_many_values_of_a_field_stay_many(company: Company) -> None:
     actor = company.platform
-    form = KeptForm("/keys/new?a=b", {"modes": ["inference", "chat"], "text": ["a\nb"]})
+    form = PendingForm("/keys/new?a=b", {"modes": ["inference", "chat"], "text": ["a\nb"]})
 
-    token = keep_form(actor, form)
+    token = store_pending_form(actor, form)
 
-    assert find_kept_form(actor, token) == form
+    assert find_pending_form(actor, token) == form
 
 
 def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) -> None:
-    form = KeptForm("/keys/new", {"modes": ["inference", "chat"]})
-    token = keep_form(company.people[Role.OWNER].actor, form)
+    form = PendingForm("/keys/new", {"modes": ["inference", "chat"]})
+    token = store_pending_form(company.people[Role.OWNER].actor, form)
 
     page = client.get(f"/account/go-on/{token}").content.decode()
 
@@ -103,28 +103,28 @@ def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) 
 def test_what_one_person_sends_displaces_nothing_of_anothers(company: Company) -> None:
     owner, administrator = company.people[Role.OWNER].actor, company.administrator.actor
 
-    token = keep_form(owner, KeptForm("/access", {}))
-    keep_form(administrator, KeptForm("/keys", {}))
+    token = store_pending_form(owner, PendingForm("/access", {}))
+    store_pending_form(administrator, PendingForm("/keys", {}))
 
-    assert find_kept_form(owner, token) is not None
+    assert find_pending_form(owner, token) is not None
 
 
 def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
     company: Company, cast: Cast
 ) -> None:
-    token = keep_form(company.platform, KeptForm("/access", {}))
+    token = store_pending_form(company.platform, PendingForm("/access", {}))
 
-    assert find_kept_form(company.people[Role.DEVELOPER].actor, token) is None
-    assert find_kept_form(cast.globex.platform, token) is None
-    assert find_kept_form(company.platform, "another") is None
+    assert find_pending_form(company.people[Role.DEVELOPER].actor, token) is None
+    assert find_pending_form(cast.globex.platform, token) is None
+    assert find_pending_form(company.platform, "another") is None
 
 
 def test_the_newest_form_is_kept(company: Company) -> None:
-    first = keep_form(company.platform, KeptForm("/access", {}))
-    second = keep_form(company.platform, KeptForm("/keys", {}))
+    first = store_pending_form(company.platform, PendingForm("/access", {}))
+    second = store_pending_form(company.platform, PendingForm("/keys", {}))
 
-    assert find_kept_form(company.platform, first) is None
-    assert find_kept_form(company.platform, second) is not None
+    assert find_pending_form(company.platform, first) is None
+    assert find_pending_form(company.platform, second) is not None
 
 
 def test_what_is_too_long_is_not_kept_and_it_is_said(company: Company, client: Client) -> None:
@@ -160,7 +160,7 @@ def put_in_force(company: Company, **fields: object) -> int:
 def reviewed(client: Client, company: Company, **fields: object) -> Any:
     """A version as its review saves it."""
     held = get_policy(actor=company.platform)
-    draft = Draft(read_policy(write_policy(held.policy) | fields), held.version)
+    draft = PolicyDraft(read_policy(write_policy(held.policy) | fields), held.version)
     form = {"document": draft.document, "replaces": draft.replaces, "origin": draft.origin}
     return client.post("/policies/review", form | {"step": "save", "reason": "Leaner"})
 

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Role
-from tenants.identity.members.search import WantedMembers, find_members
-from tenants.identity.teams.operations import create_team, put_into_team
+from tenants.identity.members.search import MemberFilter, search_members
+from tenants.identity.teams.operations import add_team_member, create_team
 from tenants.identity.teams.queries import TeamView
-from tenants.identity.teams.search import WantedTeams, find_teams
+from tenants.identity.teams.search import TeamFilter, find_teams
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -41,13 +41,13 @@ def make_team(company: Company, name: str) -> TeamView:
 
 
 def names(company: Company) -> list[str]:
-    page = find_teams(actor=company.platform, wanted=WantedTeams(), limit=10, cursor=None)
+    page = find_teams(actor=company.platform, wanted=TeamFilter(), limit=10, cursor=None)
     return [team.name for team in page.rows]
 
 
 def people_of(company: Company, team: TeamView) -> list[str]:
-    page = find_members(
-        actor=company.platform, wanted=WantedMembers(team_id=team.id), limit=10, cursor=None
+    page = search_members(
+        actor=company.platform, wanted=MemberFilter(team_id=team.id), limit=10, cursor=None
     )
     return [row.email for row in page.rows]
 
@@ -87,7 +87,7 @@ def test_each_role_is_shown_what_it_may_do(
 def test_billing_people_see_nobodys_name(cast: Cast, sign_in: SignIn) -> None:
     team = make_team(cast.acme, "Payments")
     ada = cast.acme.developer
-    put_into_team(
+    add_team_member(
         actor=cast.acme.platform, team_id=team.id, user_id=ada.user_id, now=timezone.now()
     )
 

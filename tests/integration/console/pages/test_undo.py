@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.identity.teams.queries import find_team
@@ -120,7 +120,7 @@ def undo_of(page: Any) -> str:
 
 
 def num_entries(company: Company) -> int:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         return AuditEntry.objects.count()
 
 

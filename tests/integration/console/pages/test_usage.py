@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from caret.foundation.postgres.tenant_scope import tenant
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.layout import csv_response
 from console.views.usage import request_list
 from tenants.base.permissions import Role
@@ -252,7 +252,7 @@ def test_filters_let_through_what_they_say(alice: Client, query: dict[str, str],
 
 
 def listed_in_trail(company: Company) -> list[Any]:
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         found = AuditEntry.objects.filter(action="request.listed").order_by("sequence")
         return [entry.after for entry in found]
 
@@ -363,7 +363,7 @@ def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
     page = shown(sign_in(company.administrator), f"/usage/requests/{request_id}")
 
     assert "in the audit trail" in page
-    with tenant(company.tenant_id):
+    with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="request.explained")
     assert entry.target == f"request:{request_id}"
 
