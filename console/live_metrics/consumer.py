@@ -34,18 +34,18 @@ _MAX_SEND_S: Final = 5.0
 _THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
 Message = dict[str, Any]
 _P = ParamSpec("_P")
-_GitHubLeak = TypeVar("_Found")
+_ResultT = TypeVar("_ResultT")
 
 
 async def _read(actor: Actor) -> LastMinute:
     return await _in_a_thread(read_last_minute)(actor=actor, now=timezone.now())
 
 
-def _in_a_thread(ask: Callable[_P, _GitHubLeak]) -> Callable[_P, Awaitable[_GitHubLeak]]:
+def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT]]:
     """Of our own, beside those of pages: by itself, asgiref has one thread for all sockets, and one
     slow statement would hold up everybody's."""
     # Channels has no types.
-    asked: Callable[_P, Awaitable[_GitHubLeak]] = database_sync_to_async(
+    asked: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
         ask, thread_sensitive=False, executor=_THREADS
     )
     return asked

@@ -23,7 +23,7 @@ from inference.completion.request import Principal
 LIFETIME_S: Final = 300.0
 MAX_SHARE: Final = 0.25  # of one holder
 
-PartitionKey = NewType("Holder", bytes)
+PartitionKey = NewType("PartitionKey", bytes)
 Digest = NewType("Digest", bytes)
 Value = TypeVar("Value")
 
