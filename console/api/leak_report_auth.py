@@ -1,9 +1,10 @@
 """Who may report leaked keys: secret scanners that know the operator's secret, and GitHub, whose
 secret scanning signs what it sends.
 
-CARET_LEAK_REPORT_SECRET is the secret, sent as `Authorization: Bearer`. CARET_GITHUB_SCANNING_KEYS
-is a file with GitHub's public keys, as https://api.github.com/meta/public_keys/secret_scanning
-gives them: nothing is fetched while a report waits. Neither set: nobody may.
+CARET_LEAK_REPORT_SECRET is the secret, sent as `Authorization: Bearer`. The file that
+CARET_GITHUB_SECRET_SCANNING_KEYS names holds GitHub's public keys, as
+https://api.github.com/meta/public_keys/secret_scanning returns them: nothing is fetched while a
+report waits. If neither is set, nobody may send reports.
 Source: GitHub's secret scanning partner programme, "Implement signature verification".
 """
 
@@ -75,5 +76,7 @@ def _keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
         listed = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
         keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in listed}
     except (OSError, ValueError, msgspec.MsgspecError) as error:
-        raise BadSetting(f"CARET_GITHUB_SCANNING_KEYS: {path} holds no public keys.") from error
+        raise BadSetting(
+            f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} holds no public keys."
+        ) from error
     return {name: key for name, key in keys.items() if isinstance(key, EllipticCurvePublicKey)}

@@ -25,7 +25,7 @@ MAX_TEXTS: Final = 100
 MAX_CHARS: Final = 10_000
 _FOR_REPORTERS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "reporters"} | DONE_ANEW
 _EXAMPLE: Final = {
-    "texts": ["export CARET_KEY=cpk_live_..."],
+    "texts": ["export CARET_API_KEY=cpk_live_..."],
     "place": "https://git.example.com/shop/blob/main/.env#L3",
 }
 _FOUND_EXAMPLE: Final = {

@@ -28,7 +28,7 @@ def consume_form_token(request: HttpRequest, what: str) -> bool:
         token = _signer(request, what).unsign(request.POST.get(FIELD, ""), max_age=_GOOD_S)
     except signing.BadSignature:
         return False
-    return bool(connect().set(f"caret:used-form:{token}", 1, nx=True, ex=_GOOD_S))
+    return bool(connect().set(f"caret:form-token:{token}", 1, nx=True, ex=_GOOD_S))
 
 
 def _signer(request: HttpRequest, what: str) -> signing.TimestampSigner:

@@ -47,7 +47,7 @@ def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
 
 
 def _name(actor: Actor) -> str:
-    return f"caret:kept-form:{actor.user_id}"
+    return f"caret:pending-form:{actor.user_id}"
 
 
 def _bound_to(actor: Actor, token: str) -> bytes:

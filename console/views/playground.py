@@ -33,7 +33,7 @@ from tenants.identity.api_keys.playground import create_playground_key, revoke_p
 _STREAM: Final = "/v1/stream"
 _CURL: Final = """\
 curl {url}/v1/completions \\
-  -H "Authorization: Bearer $CARET_KEY" -H "Content-Type: application/json" \\
+  -H "Authorization: Bearer $CARET_API_KEY" -H "Content-Type: application/json" \\
   -d '{{"prompt": "def mean(values):\\n    return ", "suffix": "\\n", "max_tokens": 32}}'"""
 # By the names that the gateway knows.
 LANGUAGES: Final = {

@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
     num_files, num_hashes = write_index(options.folder, options.to)
     sys.stdout.write(
         f"{num_files} files, {num_hashes} hashes: {options.to}\n"
-        f"Start gateways with CARET_PUBLIC_CODE={options.to.resolve()}.\n"
+        f"Start gateways with CARET_PUBLIC_CODE_INDEX={options.to.resolve()}.\n"
     )
     return 0
 

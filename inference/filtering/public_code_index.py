@@ -37,7 +37,7 @@ class PublicCodeIndexFile:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # ValueError: it is empty
-            raise BadSetting(f"CARET_PUBLIC_CODE: {path} cannot be read: {error}.") from error
+            raise BadSetting(f"CARET_PUBLIC_CODE_INDEX: {path} cannot be read: {error}.") from error
         if len(self._map) < HEADER.size:
             raise _not_an_index(path)
         magic, version, window, winnow, num_hashes = HEADER.unpack_from(self._map)
@@ -77,6 +77,6 @@ class PublicCodeMatcher:
 
 def _not_an_index(path: Path) -> BadSetting:
     return BadSetting(
-        f"CARET_PUBLIC_CODE: {path} is no index of this version; "
+        f"CARET_PUBLIC_CODE_INDEX: {path} is no index of this version; "
         "write it anew with `manage.py index_public_code FOLDER --to FILE`."
     )

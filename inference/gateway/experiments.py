@@ -1,6 +1,6 @@
 """Experiments: variants of layout, budget, ranking and filter, tried on part of the users.
 
-The operator's file (TOML), which CARET_EXPERIMENTS names:
+The operator's file (TOML), which CARET_EXPERIMENTS_FILE names:
 
     [[experiments]]
     name = "suffix-share"
@@ -89,10 +89,10 @@ class ExperimentSet:
 
 def read_experiments(path: Path) -> ExperimentSet:
     """Raises BadSetting, by the file's name and the entry's place."""
-    parsed = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS")
+    parsed = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
     names = [entry.name for entry in parsed.experiments]
     if len(set(names)) < len(names):
-        raise BadSetting(f"CARET_EXPERIMENTS: {path}: two experiments of one name.")
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments of one name.")
     return ExperimentSet(_experiment(entry, path) for entry in parsed.experiments)
 
 
@@ -100,10 +100,10 @@ def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:
     names = [variant.name for variant in entry.variants]
     if not names or len(set(names)) < len(names):
         raise BadSetting(
-            f"CARET_EXPERIMENTS: {path}: {entry.name} needs variants, each with a name of its own."
+            f"CARET_EXPERIMENTS_FILE: {path}: {entry.name} needs variants with different names."
         )
     if any(variant.weight < 1 for variant in entry.variants):
-        raise BadSetting(f"CARET_EXPERIMENTS: {path}: {entry.name}: weights are at least 1.")
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights are at least 1.")
     return Experiment(
         name=entry.name,
         tenants=frozenset(entry.tenants),
@@ -116,7 +116,9 @@ def _variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
     for name in ("files_share", "suffix_share"):
         share = getattr(entry, name)
         if share is not None and not 0 <= share <= 1:
-            raise BadSetting(f"CARET_EXPERIMENTS: {path}: {experiment}: {name} is from 0 to 1.")
+            raise BadSetting(
+                f"CARET_EXPERIMENTS_FILE: {path}: {experiment}: {name} is from 0 to 1."
+            )
     return Variant(
         name=f"{experiment}/{entry.name}",
         layout=entry.layout,

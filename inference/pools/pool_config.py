@@ -186,7 +186,7 @@ class PoolConfig:
 
 def read_catalog(path: Path) -> PoolConfig:
     """Raises BadSetting, by the file's name and the entry's place."""
-    parsed = read_toml(path, _PoolsFile, setting="CARET_POOLS")
+    parsed = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
     _check_shares(parsed.pools, path)
     pools = [_pool(entry, path) for entry in parsed.pools]
     _check_replicas(pools, path)
@@ -196,14 +196,14 @@ def read_catalog(path: Path) -> PoolConfig:
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
     """Each name once, each tier one shared pool, each tenant one of its own for a tier at most."""
     if twice := _twice(entry.name for entry in entries):
-        raise BadSetting(f"CARET_POOLS: {path}: two pools of the name {twice}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {twice}.")
     shared = [entry.tier for entry in entries if not entry.tenants]
     if twice := _twice(shared):
-        raise BadSetting(f"CARET_POOLS: {path}: two pools for the tier {twice}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {twice}.")
     if missing := set(Tier) - set(shared):
-        raise BadSetting(f"CARET_POOLS: {path}: no pool for the tier {min(missing)}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: no pool for the tier {min(missing)}.")
     if twice := _twice(f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants):
-        raise BadSetting(f"CARET_POOLS: {path}: two pools of the tenant {twice}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the tenant {twice}.")
 
 
 def _check_replicas(pools: list[Pool], path: Path) -> None:
@@ -211,7 +211,9 @@ def _check_replicas(pools: list[Pool], path: Path) -> None:
     said: dict[str, Replica] = {}
     for replica in (replica for pool in pools for replica in pool.replicas):
         if said.setdefault(replica.url, replica) != replica:
-            raise BadSetting(f"CARET_POOLS: {path}: two entries of {replica.name} that differ.")
+            raise BadSetting(
+                f"CARET_POOLS_FILE: {path}: two entries of {replica.name} that differ."
+            )
 
 
 def _twice(names: Iterable[str]) -> str | None:
@@ -226,16 +228,18 @@ def _twice(names: Iterable[str]) -> str | None:
 
 def _pool(entry: PoolEntry, path: Path) -> Pool:
     if not entry.replicas and entry.discover is None:
-        raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has no replicas.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name} has no replicas.")
     if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:
         raise BadSetting(
-            f"CARET_POOLS: {path}: the pool {entry.name} has a source and no discover."
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has a source and no discover."
         )
     if entry.block_size is not None and entry.block_size < 1:
-        raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has a block_size below 1.")
+        raise BadSetting(
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has a block_size below 1."
+        )
     if entry.max_context_tokens < MIN_CONTEXT_TOKENS:
         raise BadSetting(
-            f"CARET_POOLS: {path}: the pool {entry.name} needs max_context_tokens of at least "
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} needs max_context_tokens of at least "
             f"{MIN_CONTEXT_TOKENS}."
         )
     _check_patterns(entry, path)
@@ -263,8 +267,8 @@ def _check_patterns(entry: PoolEntry, path: Path) -> None:
             require_pattern(pattern)
         except ValueError as error:
             raise BadSetting(
-                f"CARET_POOLS: {path}: the pool {entry.name} has additions_from {pattern!r}: write "
-                f'a network ("10.12.0.0/16"), a name, or "*." and a name ({error}).'
+                f"CARET_POOLS_FILE: {path}: the pool {entry.name} has additions_from {pattern!r}: "
+                f'write a network ("10.12.0.0/16"), a name, or "*." and a name ({error}).'
             ) from error
 
 
@@ -274,10 +278,12 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
         entry = ReplicaEntry(url=entry)
     parts = urlsplit(entry.url)
     if parts.scheme not in ("http", "https") or not _has_host(parts):
-        raise BadSetting(f"CARET_POOLS: the pool {pool} has a replica that is no http address.")
+        raise BadSetting(
+            f"CARET_POOLS_FILE: the pool {pool} has a replica that is no http address."
+        )
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):
-            raise BadSetting(f"CARET_POOLS: the pool {pool} has KV events at no tcp address.")
+            raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has KV events at no tcp address.")
     try:
         require_isolated_cache(
             speculation=entry.speculation,
@@ -285,7 +291,7 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
             kv_connector=entry.kv_connector,
         )
     except BadSetting as error:
-        raise BadSetting(f"CARET_POOLS: the pool {pool}: {error}") from error
+        raise BadSetting(f"CARET_POOLS_FILE: the pool {pool}: {error}") from error
     return Replica(
         name=parts.netloc,
         url=entry.url.rstrip("/"),

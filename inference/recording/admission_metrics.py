@@ -20,13 +20,13 @@ class AdmissionMetrics:
         yield from self._of_pools()
         yield self._shed()
         refused = CounterMetricFamily(
-            "caret_limited_requests", "Refused by a limit of the policy.", labels=["limit"]
+            "caret_rate_limited_requests", "Refused by a limit of the policy.", labels=["limit"]
         )
         for kind, count in self.quotas.num_refused.items():
             refused.add_metric([kind], count)
         yield refused
         yield GaugeMetricFamily(
-            "caret_limits_alone",
+            "caret_rate_limit_store_unavailable",
             "1 while Redis is away and limits hold for this gateway only.",
             value=float(self.quotas.leases.is_alone),
         )
@@ -55,10 +55,10 @@ class AdmissionMetrics:
 
     def _of_pools(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
-            "caret_pool_requests", "Requests of this gateway under way.", labels=["pool"]
+            "caret_pool_requests_in_flight", "Requests of this gateway under way.", labels=["pool"]
         )
         limits = GaugeMetricFamily(
-            "caret_pool_limit",
+            "caret_pool_concurrency_limit",
             "Of requests under way, as learnt from lateness.",
             labels=["pool"],
         )

@@ -16,7 +16,7 @@ class BackgroundMetrics:
 
     def families(self) -> Iterator[Metric]:
         warm_ups = CounterMetricFamily(
-            "caret_warm_ups", "Warm-ups that have ended, by how.", labels=["outcome"]
+            "caret_warmups", "Warm-ups that have ended, by how.", labels=["outcome"]
         )
         for outcome, count in self.warmer.num_ended.items():
             warm_ups.add_metric([outcome], count)

@@ -55,7 +55,7 @@ class CompletionMetrics:
             bounds=_STAGE_S,
         )
         self._cancels = FastHistograms(
-            "caret_cancel_seconds",
+            "caret_cancellation_seconds",
             "From a cancel or a newer request on a WebSocket to the close of the engine's stream.",
             bounds=_CANCEL_S,
         )
@@ -67,7 +67,9 @@ class CompletionMetrics:
             "caret_outcomes", "What editors report of suggestions: shown, accepted.", ["event"]
         )
         self._cuts = FastCounters(
-            "caret_cuts", "Completions that the filter ended or withheld.", ["reason"]
+            "caret_filtered_completions",
+            "Completions that the filter ended or withheld.",
+            ["reason"],
         )
         self._tenants = _TenantLabels(num_tenants) if num_tenants else None
 

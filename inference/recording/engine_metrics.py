@@ -19,19 +19,29 @@ class EngineMetricsReader(Protocol):
 
 # Ours, vLLM's, and how the values of several engines behind one address become one.
 _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]] = (
-    ("caret_engine_running", "vllm:num_requests_running", "Requests that it generates for.", sum),
-    ("caret_engine_waiting", "vllm:num_requests_waiting", "Requests in its queue.", sum),
-    ("caret_engine_kv_usage", "vllm:kv_cache_usage_perc", "Share of its KV cache in use.", max),
+    (
+        "caret_engine_requests_running",
+        "vllm:num_requests_running",
+        "Requests that it generates for.",
+        sum,
+    ),
+    ("caret_engine_requests_waiting", "vllm:num_requests_waiting", "Requests in its queue.", sum),
+    (
+        "caret_engine_kv_cache_usage_ratio",
+        "vllm:kv_cache_usage_perc",
+        "Share of its KV cache in use.",
+        max,
+    ),
 )
 # Of each replica, where the gateway's own counts are of the pool.
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
-        "caret_engine_prefix_tokens",
+        "caret_engine_prefix_cache_queries",
         "vllm:prefix_cache_queries_total",
         "Prompt tokens that it looked for in its prefix cache.",
     ),
     (
-        "caret_engine_prefix_found_tokens",
+        "caret_engine_prefix_cache_hits",
         "vllm:prefix_cache_hits_total",
         "Of those, the ones that it found.",
     ),

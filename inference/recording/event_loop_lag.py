@@ -17,7 +17,7 @@ class EventLoopLagProbe:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lag = FastHistograms(
-            "caret_loop_lag_seconds",
+            "caret_event_loop_lag_seconds",
             "How much later than asked for a sleeping task is woken.",
             bounds=_BOUNDS_S,
         )

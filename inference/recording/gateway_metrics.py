@@ -34,15 +34,19 @@ class GatewayMetrics:
     refused: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple  # pool, replica, why
 
     def families(self) -> Iterator[Metric]:
-        yield _one("caret_seats_taken", "Completions under way.", self.seats.num_taken)
+        yield _one("caret_completions_in_flight", "Completions under way.", self.seats.num_taken)
         watchers = self.authority.num_watchers
-        yield _one("caret_clients", "Connections, and HTTP completions under way.", watchers)
+        yield _one(
+            "caret_connected_clients", "Connections, and HTTP completions under way.", watchers
+        )
         if (age_s := self.authority.age_s) is not None:
             yield _one("caret_snapshot_age_seconds", "Since they were compared with Redis.", age_s)
         segments = self.journal.num_waiting_segments
         yield _one("caret_journal_segments", "Of usage that Redis does not have yet.", segments)
         unwritten = self.journal.num_unwritten
-        yield _one("caret_journal_unwritten", "Records that the disk did not take.", unwritten)
+        yield _one(
+            "caret_journal_unwritten_records", "Records that the disk did not take.", unwritten
+        )
         yield from self._of_pools()
         yield from self._of_replicas()
         yield self._drained()
@@ -53,10 +57,10 @@ class GatewayMetrics:
             "caret_pool", "1 for each pool of the catalogue.", labels=["pool", "tier", "model"]
         )
         members = GaugeMetricFamily(
-            "caret_pool_replica", "1 for each replica of a pool.", labels=["pool", "replica"]
+            "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
         )
         places = GaugeMetricFamily(
-            "caret_pool_additions_from",
+            "caret_pool_allowed_replica_hosts",
             "1 for each network or name in which operators may add replicas.",
             labels=["pool", "hosts"],
         )
@@ -67,7 +71,7 @@ class GatewayMetrics:
             for replica in pool.replicas:
                 members.add_metric([pool.name, replica.name], 1)
         refused = GaugeMetricFamily(
-            "caret_replica_refused",
+            "caret_replica_rejected",
             "1 for each replica that contradicts its pool and is asked nothing.",
             labels=["pool", "replica", "reason", "found", "wanted"],
         )
@@ -86,25 +90,27 @@ class GatewayMetrics:
 
     def _of_replicas(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
-            "caret_replica_requests",
+            "caret_replica_requests_in_flight",
             "Requests of this gateway under way there.",
             labels=["replica"],
         )
         circuits = GaugeMetricFamily(
-            "caret_replica_circuit", "1 for what its circuit is.", labels=["replica", "circuit"]
+            "caret_replica_circuit_state",
+            "1 for what its circuit is.",
+            labels=["replica", "circuit"],
         )
         rests = GaugeMetricFamily(
-            "caret_replica_rest_seconds",
+            "caret_replica_cooldown_seconds",
             "How much longer it is left alone, its circuit being open.",
             labels=["replica"],
         )
         late = GaugeMetricFamily(
-            "caret_replica_late",
+            "caret_replica_ejected",
             "1: who asks it waits so long that others of its pool are asked instead.",
             labels=["replica"],
         )
         moved = CounterMetricFamily(
-            "caret_replica_moved",
+            "caret_replica_rerouted_requests",
             "Requests that waited there for too long, so that another was asked.",
             labels=["replica"],
         )

@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 @contextmanager
 def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) -> Iterator[bool]:
     """Whether we are. Raises redis.RedisError."""
-    key, word = f"caret:alone:{name}", secrets.token_hex(8)
+    key, word = f"caret:lock:{name}", secrets.token_hex(8)
     if not connection.set(key, word, nx=True, px=_ms(hold_s)):
         yield False
         return

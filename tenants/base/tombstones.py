@@ -1,7 +1,7 @@
 """Notes of what a restored backup must not bring back, in a store that no backup of the database
 holds. They are empty objects, each noted once what it says is committed; none is ever deleted.
 
-    CARET_DESTROYED_KEYS_STORE/README        it is this store, and not a mistyped one
+    CARET_TOMBSTONE_STORAGE/README        it is this store, and not a mistyped one
                               <tenant>/...   what each note says, who writes it says
 
 What was missed (the store was away, the process was killed) is noted by an hourly task.
@@ -70,7 +70,7 @@ def require_store() -> None:
         folders, files = [], []
     if not folders and not files:
         raise WrongStore(
-            "CARET_DESTROYED_KEYS_STORE is empty or not there. Name the one that was in use, which"
+            "CARET_TOMBSTONE_STORAGE is empty or not there. Name the one that was in use, which"
             f" says what was erased since. If there was none, put a file {_README} into it."
         )
 

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from caret.contracts.usage import USAGE_STREAM
 
-KEY: Final = "caret:tasks"
+KEY: Final = "caret:task-metrics"
 # A tick that finds nothing takes 10 ms, a purge or an export up to 30 minutes.
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
@@ -62,7 +62,7 @@ class WorkerMetricsCollector(Collector):
 
     def _of_queues(self) -> Metric:
         lengths = GaugeMetricFamily(
-            "caret_queue_tasks", "Tasks that no worker has taken yet.", labels=["queue"]
+            "caret_celery_queue_length", "Tasks that no worker has taken yet.", labels=["queue"]
         )
         for queue in self._queues:
             lengths.add_metric([queue], self._connection.llen(queue))
@@ -77,20 +77,28 @@ class WorkerMetricsCollector(Collector):
             began_ms = int(oldest[0][0].partition(b"-")[0])
             age_s = max(0.0, seconds + micros / 1_000_000 - began_ms / 1000)
         yield GaugeMetricFamily(
-            "caret_usage_entries", "Of the usage stream: delivered, not ingested.", value=waiting
+            "caret_usage_stream_length",
+            "Of the usage stream: delivered, not ingested.",
+            value=waiting,
         )
         yield GaugeMetricFamily(
-            "caret_usage_oldest_seconds", "How long the oldest of them waits; 0: none.", value=age_s
+            "caret_usage_stream_oldest_seconds",
+            "How long the oldest of them waits; 0: none.",
+            value=age_s,
         )
 
 
 def _of_tasks(counted: dict[str, float]) -> Iterator[Metric]:
     ended = CounterMetricFamily(
-        "caret_tasks", "Tasks of workers that have ended.", labels=["task", "result"]
+        "caret_celery_tasks", "Tasks of workers that have ended.", labels=["task", "result"]
     )
-    took = HistogramMetricFamily("caret_task_seconds", "How long they took.", labels=["task"])
+    took = HistogramMetricFamily(
+        "caret_celery_task_duration_seconds", "How long they took.", labels=["task"]
+    )
     last = GaugeMetricFamily(
-        "caret_task_last_success_seconds", "Unix time of the last that succeeded.", labels=["task"]
+        "caret_celery_task_last_success_timestamp_seconds",
+        "Unix time of the last that succeeded.",
+        labels=["task"],
     )
     for task in sorted({name.split("|")[1] for name in counted}):
         for result in (_SUCCEEDED, _FAILED):

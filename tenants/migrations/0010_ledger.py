@@ -277,7 +277,7 @@ class Migration(migrations.Migration):
                 ("last_batch", models.BigIntegerField(default=0)),
             ],
             options={
-                "db_table": "tenants_usage_feed",
+                "db_table": "tenants_usage_batch_counter",
             },
         ),
         migrations.AddField(

@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
                 ("tenant", _tenant()),
             ],
             options={
-                "db_table": "tenants_rollup_mark",
+                "db_table": "tenants_dirty_hour",
                 "constraints": [
                     RowSecurity(
                         name="rollup_mark_tenant", privileges=("SELECT", "INSERT", "DELETE")

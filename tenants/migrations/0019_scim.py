@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "db_table": "tenants_captured_domain",
+                "db_table": "tenants_verified_domain",
                 "constraints": [
                     caret.foundation.postgres.row_security.Grants(
                         name="captured_domain_grants",

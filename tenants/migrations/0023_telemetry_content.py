@@ -9,8 +9,8 @@ import caret.foundation.ids
 import caret.foundation.postgres.row_security
 
 BIND_ERASURE = """
-ALTER TABLE tenants_telemetry_object ADD CONSTRAINT tenants_telemetry_object_erasure
-    FOREIGN KEY (tenant_id, erasure_id) REFERENCES tenants_telemetry_erasure (tenant_id, id);
+ALTER TABLE tenants_content_object ADD CONSTRAINT tenants_telemetry_object_erasure
+    FOREIGN KEY (tenant_id, erasure_id) REFERENCES tenants_content_erasure (tenant_id, id);
 """
 
 
@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "db_table": "tenants_telemetry_erasure",
+                "db_table": "tenants_content_erasure",
                 "constraints": [
                     caret.foundation.postgres.row_security.RowSecurity(
                         name="telemetry_erasure_tenant",
@@ -120,7 +120,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "db_table": "tenants_telemetry_object",
+                "db_table": "tenants_content_object",
                 "indexes": [
                     models.Index(fields=["tenant", "user"], name="telemetry_object_user"),
                     models.Index(fields=["tenant", "created_at"], name="telemetry_object_age"),
@@ -141,6 +141,6 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(
             BIND_ERASURE,
-            "ALTER TABLE tenants_telemetry_object DROP CONSTRAINT tenants_telemetry_object_erasure",
+            "ALTER TABLE tenants_content_object DROP CONSTRAINT tenants_telemetry_object_erasure",
         ),
     ]

@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "db_table": "tenants_policy_layer_version",
+                "db_table": "tenants_policy_override_version",
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("tenant", "subject_kind", "subject_id", "version"),

@@ -9,8 +9,8 @@ import caret.foundation.postgres.row_security
 
 BIND = """
 ALTER TABLE tenants_export_object ADD CONSTRAINT tenants_export_object_build
-    FOREIGN KEY (tenant_id, build_id) REFERENCES tenants_export_build (tenant_id, id);
-ALTER TABLE tenants_export_build ADD CONSTRAINT tenants_export_build_requested_by
+    FOREIGN KEY (tenant_id, build_id) REFERENCES tenants_export_job (tenant_id, id);
+ALTER TABLE tenants_export_job ADD CONSTRAINT tenants_export_build_requested_by
     FOREIGN KEY (tenant_id, requested_by_id) REFERENCES tenants_membership (tenant_id, user_id);
 """
 
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "db_table": "tenants_export_build",
+                "db_table": "tenants_export_job",
                 "indexes": [
                     models.Index(
                         fields=["tenant", "created_at", "id"], name="export_build_created"

@@ -53,6 +53,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        _speeds("LatencyHour", table="tenants_speed_hour", rule="speed_hour_tenant"),
-        _speeds("LatencyDay", table="tenants_speed_day", rule="speed_day_tenant"),
+        _speeds("LatencyHour", table="tenants_latency_hour", rule="speed_hour_tenant"),
+        _speeds("LatencyDay", table="tenants_latency_day", rule="speed_day_tenant"),
     ]

@@ -30,7 +30,7 @@ class ContentErasure(models.Model):
     finished_at = models.DateTimeField(null=True)  # None: objects are still being deleted
 
     class Meta:
-        db_table = "tenants_telemetry_erasure"
+        db_table = "tenants_content_erasure"
         constraints: ClassVar = [
             RowSecurity(name="telemetry_erasure_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
         ]
@@ -55,7 +55,7 @@ class ContentObject(models.Model):
     erasure_id = models.UUIDField(null=True)  # None: kept. The migration binds it.
 
     class Meta:
-        db_table = "tenants_telemetry_object"
+        db_table = "tenants_content_object"
         constraints: ClassVar = [RowSecurity(name="telemetry_object_tenant")]
         indexes: ClassVar = [
             # Reader: erasure, for all of a user's.

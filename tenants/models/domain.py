@@ -35,7 +35,7 @@ class VerifiedDomain(models.Model):
     holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
 
     class Meta:
-        db_table = "tenants_captured_domain"
+        db_table = "tenants_verified_domain"
         constraints: ClassVar = [
             Grants(
                 name="captured_domain_grants",

@@ -45,7 +45,7 @@ class ExportJob(models.Model):
     swept_at = models.DateTimeField(null=True)  # None: it may have objects in the store
 
     class Meta:
-        db_table = "tenants_export_build"
+        db_table = "tenants_export_job"
         constraints: ClassVar = [
             RowSecurity(name="export_build_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
         ]

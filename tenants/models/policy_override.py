@@ -29,7 +29,7 @@ class PolicyOverrideVersion(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        db_table = "tenants_policy_layer_version"
+        db_table = "tenants_policy_override_version"
         constraints: ClassVar = [
             # Reader: layers_in_force.
             models.UniqueConstraint(
@@ -37,7 +37,7 @@ class PolicyOverrideVersion(models.Model):
                 name="policy_layer_version_once",
             ),
             RowSecurity(name="policy_layer_version_tenant", privileges=APPEND_ONLY),
-            shredded_only("policy_layer_version_shredded", "tenants_policy_layer_version"),
+            shredded_only("policy_layer_version_shredded", "tenants_policy_override_version"),
         ]
 
     def __str__(self) -> str:

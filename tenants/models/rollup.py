@@ -79,7 +79,7 @@ class _LatencyCounts(models.Model):
 
 class LatencyHour(_LatencyCounts):
     class Meta:
-        db_table = "tenants_speed_hour"
+        db_table = "tenants_latency_hour"
         constraints: ClassVar = [RowSecurity(name="speed_hour_tenant")]
 
 
@@ -87,7 +87,7 @@ class LatencyDay(_LatencyCounts):
     """Days in UTC."""
 
     class Meta:
-        db_table = "tenants_speed_day"
+        db_table = "tenants_latency_day"
         constraints: ClassVar = [RowSecurity(name="speed_day_tenant")]
 
 
@@ -101,7 +101,7 @@ class DirtyHour(models.Model):
     mark_id = models.UUIDField(default=uuid.uuid4)
 
     class Meta:
-        db_table = "tenants_rollup_mark"
+        db_table = "tenants_dirty_hour"
         constraints: ClassVar = [
             RowSecurity(name="rollup_mark_tenant", privileges=("SELECT", "INSERT", "DELETE"))
         ]

@@ -58,7 +58,7 @@ class UsageBatchCounter(models.Model):
     last_batch = models.BigIntegerField(default=0)
 
     class Meta:
-        db_table = "tenants_usage_feed"
+        db_table = "tenants_usage_batch_counter"
         constraints: ClassVar = [
             RowSecurity(name="usage_feed_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
         ]

@@ -138,7 +138,7 @@ class TypingReport(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="typed_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="typed_age", column="occurred_at", days=62),
-            _renamable("typed_renamed", "tenants_typed"),
+            _renamable("typed_renamed", "tenants_typing_report"),
         ]
 
     def __str__(self) -> str:

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "platform" / "docs"
 SOURCES = ("platform/caret", "platform/scripts", "inference", "tenants", "console")
 # Read by ourselves alone, or made of parts in the code.
-INTERNAL = {"CARET_SUPERVISED_BY"}
-COMPOSED = {f"CARET_SHED_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
+INTERNAL = {"CARET_SUPERVISOR_TAG"}
+COMPOSED = {f"CARET_FIRST_TOKEN_TARGET_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
 _SETTING = r"(?:CARET_[A-Z0-9_]*[A-Z0-9]|DATABASE_URL|REDIS_URL|OTEL_[A-Z_]+[A-Z])"
 _PATH = re.compile(r"\b(?:platform|inference|tenants|console|tests)/[\w./-]*[\w/]")
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")

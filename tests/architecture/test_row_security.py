@@ -10,7 +10,7 @@ from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 # Outside the wall on purpose, each with its reason.
 OUTSIDE = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
-    "tenants_captured_domain": "says by an address which tenant to sign in to",
+    "tenants_verified_domain": "says by an address which tenant to sign in to",
     "account_emailaddress": "allauth's, not granted",
     "account_emailconfirmation": "allauth's, not granted",
     "mfa_authenticator": "second factors, before a tenant is chosen; sealed",
@@ -115,7 +115,7 @@ def test_what_may_only_be_added_to_may_be_deleted_when_it_is_old() -> None:
     assert {table: qual.split("'")[1] for table, _, _, qual in policies} == {
         "tenants_auditentry": "366 days",
         "tenants_outcome": "62 days",
-        "tenants_typed": "62 days",
+        "tenants_typing_report": "62 days",
         "tenants_usage_record": "62 days",
     }
     assert {(command, roles) for _, command, roles, _ in policies} == {
@@ -135,12 +135,12 @@ def test_what_may_only_be_added_to_goes_with_a_shredded_tenant_and_is_renamed_to
         " AND t.privilege_type = 'UPDATE' AND t.grantee = p.grantee) ORDER BY table_name"
     )
 
-    renamed = ["tenants_outcome", "tenants_typed", "tenants_usage_record"]
+    renamed = ["tenants_outcome", "tenants_typing_report", "tenants_usage_record"]
     assert [(table, cmd) for table, cmd, _, _ in policies] == [
         ("tenants_outcome", "UPDATE"),
-        ("tenants_policy_layer_version", "DELETE"),
+        ("tenants_policy_override_version", "DELETE"),
         ("tenants_policyversion", "DELETE"),
-        ("tenants_typed", "UPDATE"),
+        ("tenants_typing_report", "UPDATE"),
         ("tenants_usage_record", "UPDATE"),
     ]
     for _, cmd, roles, condition in policies:

@@ -45,7 +45,9 @@ from tests.stack.ports import free_port
 SLUGS: Final = ("acme", "globex")
 _PEPPER: Final = "key-pepper/1"
 # What is measured is not to be shed, unless the measurement says so.
-UNSHED: Final = {f"CARET_SHED_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
+UNSHED: Final = {
+    f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")
+}
 # A home of ours must not be mixed with what the person's shell says about another.
 _FOREIGN: Final = ("DATABASE_URL", "REDIS_URL", "CARET_OWNER_DATABASE_URL", "CARET_ROOT_SECRET")
 
@@ -162,7 +164,7 @@ def gateway_part(
         UNSHED
         | home.environment
         | {
-            "CARET_POOLS": str(home.paths.pools),
+            "CARET_POOLS_FILE": str(home.paths.pools),
             "CARET_GATEWAY_PORT": str(port),
             "CARET_METRICS_PORT": str(metrics_port),
         }
@@ -242,7 +244,7 @@ def _described(up_file: Path) -> Running:
     keys = {tenant["slug"]: tenant["api_key"] for tenant in entry["tenants"]}
     acme_key, globex_key = (keys[slug] for slug in SLUGS)
     # Where the person has named a catalogue of their own, the gateway reads that one.
-    pools_file = Path(os.environ.get("CARET_POOLS") or up_file.with_name("pools.toml"))
+    pools_file = Path(os.environ.get("CARET_POOLS_FILE") or up_file.with_name("pools.toml"))
     return Running(
         gateway_url=entry["gateway_url"],
         engine_url=read_catalog(pools_file).shared(Tier.FAST).replicas[0].url,

@@ -125,13 +125,13 @@ def gateway_program(
         ready_url=f"{url}/healthz",
         environment=UNSHED
         | {
-            "CARET_POOLS": str(home.paths.pools),
+            "CARET_POOLS_FILE": str(home.paths.pools),
             "CARET_GATEWAY_PORT": str(port),
-            "CARET_MAX_COMPLETIONS": str(_MAX_COMPLETIONS),
-            "CARET_MAX_TENANT_SHARE": "100",
+            "CARET_MAX_CONCURRENT_COMPLETIONS": str(_MAX_COMPLETIONS),
+            "CARET_MAX_TENANT_CONCURRENCY_PERCENT": "100",
             "CARET_MAX_CONNECTIONS_PER_KEY": str(_MAX_CONNECTIONS_PER_KEY),
             "CARET_METRICS_PORT": str(free_port()),
-            **{f"CARET_SHED_{mode}_MS": str(_PATIENCE_MS) for mode in _MODES},
+            **{f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": str(_PATIENCE_MS) for mode in _MODES},
         },
     )
     return program, url

@@ -68,7 +68,9 @@ class Site:
         port = free_port()
         home = self.home
         if threshold_ms is not None:
-            thresholds = {f"CARET_SHED_{mode}_MS": str(round(threshold_ms)) for mode in _MODES}
+            thresholds = {
+                f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": str(round(threshold_ms)) for mode in _MODES
+            }
             home = Home(home.paths, home.environment | thresholds, home.mark)
         part = gateway_part(home, port=port, replicas=self.replicas)
         with started(part):

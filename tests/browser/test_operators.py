@@ -33,7 +33,7 @@ def gateway(services: Services) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def operators_url(services: Services, gateway: Gateway) -> Iterator[str]:
-    with console(services, **GUARDED, CARET_GATEWAY_METRICS=gateway.metrics) as port:
+    with console(services, **GUARDED, CARET_GATEWAY_METRICS_URLS=gateway.metrics) as port:
         yield f"http://localhost:{port}"
 
 

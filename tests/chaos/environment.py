@@ -252,8 +252,8 @@ def _gateway(made: World, name: str) -> Service:
         "CARET_GATEWAY_PORT": str(GATEWAY_PORT),
         "CARET_METRICS_HOST": host.address,
         "CARET_METRICS_PORT": str(METRICS_PORT),
-        "CARET_JOURNAL": str(folder.journal),
-        "CARET_POOLS": str(made.home.paths.pools),
+        "CARET_JOURNAL_DIR": str(folder.journal),
+        "CARET_POOLS_FILE": str(made.home.paths.pools),
     }
     return web_part(
         "Gateway",

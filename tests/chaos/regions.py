@@ -52,15 +52,17 @@ class FarRegion:
 
     @property
     def home_settings(self) -> Mapping[str, str]:
-        return {"CARET_PIN_TENANTS": "True", "CARET_REGION": _REGION}
+        return {"CARET_ENFORCE_TENANT_REGION": "True", "CARET_REGION": _REGION}
 
     def start(self, world: World) -> None:
         host, paths = world.hosts[_HOST], world.disks.far_valkey
         world.start("far-valkey", _HOST, valkey_on(host, paths, mark=world.mark_on(_HOST)))
         here = {"REDIS_URL": redis_url(paths, host), "CARET_REGION": _REGION}
-        world.own_settings[_HOST] = here | {"CARET_HOME_REDIS_URL": world.settings["REDIS_URL"]}
+        world.own_settings[_HOST] = here | {
+            "CARET_HOME_REGION_REDIS_URL": world.settings["REDIS_URL"]
+        }
         for gateway in ("gateway-1", "gateway-2"):
-            world.own_settings[gateway] = here | {"CARET_RELAYED": "True"}
+            world.own_settings[gateway] = here | {"CARET_BEHIND_RELAY": "True"}
         new_asker("first", rate=0.0)  # a home without a tenant confirms nothing
         world.start("relay", _HOST, _relay(world))
 

@@ -11,7 +11,7 @@ from tests.benchmarks.processes import own_memory_mb
 from tests.chaos.environment import METRICS_PORT, World
 
 _direct: Final = build_opener(ProxyHandler({}))  # not by a proxy of the environment
-_GAUGES: Final = ("caret_seats_taken", "caret_clients")
+_GAUGES: Final = ("caret_completions_in_flight", "caret_connected_clients")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ RULE = BucketSpec(
     max_lease=25,
 )
 TENANTS = replace(RULE, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
-BUDGET = replace(RULE, kind="tokens", key="caret:budget:{acme}", interval_s=None, max_debt=100)
+BUDGET = replace(RULE, kind="tokens", key="caret:token-quota:{acme}", interval_s=None, max_debt=100)
 
 
 class TurnedStore(FakeLeaseStore):

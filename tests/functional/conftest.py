@@ -105,5 +105,5 @@ def place_without_engine(place: Place) -> Place:
             replicas=[f"http://{LOOPBACK}:{place.environment['CARET_ENGINE_PORT']}"],
         )
     )
-    place.environment["CARET_POOLS"] = os.fspath(catalogue)
+    place.environment["CARET_POOLS_FILE"] = os.fspath(catalogue)
     return place

@@ -44,7 +44,7 @@ def test_with_own_engines_none_is_started(
     for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
         assert f"ok  {part}" in started.stdout
     # A sample that fails is no failure.
-    assert "The engines are your own (CARET_POOLS)." in started.stdout
+    assert "The engines are your own (CARET_POOLS_FILE)." in started.stdout
     assert place.entry["pools"][0]["pid"] is None
     assert not (place.paths.logs / "engine.log").exists()
 
@@ -154,9 +154,12 @@ def test_a_part_that_does_not_start_is_named_with_its_last_words(
         '[[pools]]\nname = "a"\ntier = "no such tier"\nmodel = "m"\ntokenizer = "/none"\n'
         'max_context_tokens = 1\nreplicas = ["http://127.0.0.1:1"]\n'
     )
-    stopped.environment["CARET_POOLS"], right = str(catalogue), stopped.environment["CARET_POOLS"]
+    stopped.environment["CARET_POOLS_FILE"], right = (
+        str(catalogue),
+        stopped.environment["CARET_POOLS_FILE"],
+    )
     refused = stopped.manage("up", "--detach")
-    stopped.environment["CARET_POOLS"] = right
+    stopped.environment["CARET_POOLS_FILE"] = right
 
     assert refused.returncode == 7
     assert "Gateway ended at its start" in refused.stderr

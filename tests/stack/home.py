@@ -26,6 +26,6 @@ def make_home() -> EmbeddedPaths:
         shutil.copytree(template, paths.home, dirs_exist_ok=True)
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
-    os.environ["CARET_OPERATORS_PATH"] = "operators"  # else there are no such pages
+    os.environ["CARET_OPERATOR_ADMIN_PATH"] = "operators"  # else there are no such pages
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     return paths

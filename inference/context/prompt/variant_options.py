@@ -27,7 +27,7 @@ def validate_variants(variants: Iterable[Variant]) -> None:
         try:
             _check(variant)
         except (BadSetting, ValueError) as error:
-            raise BadSetting(f"CARET_EXPERIMENTS: {variant.name}: {error}") from error
+            raise BadSetting(f"CARET_EXPERIMENTS_FILE: {variant.name}: {error}") from error
 
 
 def _check(variant: Variant) -> None:

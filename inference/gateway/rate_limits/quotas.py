@@ -213,7 +213,7 @@ def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> BucketS
     return BucketSpec(
         kind="tokens",
         holder=tenant,
-        key=f"caret:budget:{{{tenant}}}:{tier}:{day}",
+        key=f"caret:token-quota:{{{tenant}}}:{tier}:{day}",
         capacity=capacity,
         interval_s=None,
         lease=min(_FIRST_TOKENS, max_lease),

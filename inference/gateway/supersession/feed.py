@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 
 from inference.gateway.supersession.registry import RequestClaim, SupersessionRegistry
 
-CHANNEL: Final = "caret:newest"
+CHANNEL: Final = "caret:supersession"
 MAX_QUEUED: Final = 1_000
 _GATHER_S: Final = 0.005  # claims go together; so much later a stale request ends
 _QUIET_S: Final = 1.0

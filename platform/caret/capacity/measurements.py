@@ -51,9 +51,9 @@ def from_metrics(before: Totals, after: Totals, *, seconds: float) -> MeasuredIn
 
 
 _RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
-    "context_tokens": (("caret_prompt_tokens_total",), "caret_prompts_total"),
-    "hit_rate": (("caret_cached_tokens_total",), "caret_told_prompt_tokens_total"),
-    "output_tokens": (("caret_generated_tokens_total",), "caret_prompts_total"),
+    "context_tokens": (("caret_prompt_tokens_total",), "caret_assembled_prompts_total"),
+    "hit_rate": (("caret_cached_tokens_total",), "caret_prompt_tokens_with_cache_info_total"),
+    "output_tokens": (("caret_generated_tokens_total",), "caret_assembled_prompts_total"),
     "stream_tokens_per_s": (
         ("vllm:generation_tokens_total",),
         "vllm:request_decode_time_seconds_sum",

@@ -46,7 +46,7 @@ class SyntheticProbe:
             registry=self.registry,
         )
         self._last = Gauge(
-            "caret_probe_answered",
+            "caret_probe_successes",
             "1: the last request got an answer, be it nothing.",
             registry=self.registry,
         )
@@ -62,7 +62,7 @@ def main(_argv: list[str]) -> int:
     """Until SIGTERM or SIGINT. Raises BadSetting."""
     url = env_text("CARET_GATEWAY_URL", "http://127.0.0.1:8401")
     key = env_secret("CARET_API_KEY")
-    every_s = env_int("CARET_PROBE_EVERY_S", 10, low=1, high=3_600)
+    every_s = env_int("CARET_PROBE_INTERVAL_S", 10, low=1, high=3_600)
     host = env_text("CARET_PROBE_HOST", "127.0.0.1")
     port = env_int("CARET_PROBE_PORT", 8405, low=1, high=65_535)
     configure_logging("probe")

@@ -31,29 +31,33 @@ def data_plane_config() -> DataPlaneConfig:
         ),
         region=env_text("CARET_REGION", "local"),
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
-        is_relayed=env_bool("CARET_RELAYED", False),
-        pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
+        is_relayed=env_bool("CARET_BEHIND_RELAY", False),
+        pools_file=Path(env_text("CARET_POOLS_FILE", str(home / "pools.toml"))),
         resolver=_resolver(),
         kubernetes_url=env_text("CARET_KUBERNETES_API", _kubernetes_url()).rstrip("/"),
-        kubernetes_account=Path(env_text("CARET_KUBERNETES_ACCOUNT", KUBERNETES_ACCOUNT)),
-        journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
+        kubernetes_account=Path(
+            env_text("CARET_KUBERNETES_SERVICE_ACCOUNT_DIR", KUBERNETES_ACCOUNT)
+        ),
+        journal_folder=Path(env_text("CARET_JOURNAL_DIR", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
-        experiments_file=_optional_path("CARET_EXPERIMENTS"),
-        public_code_file=_optional_path("CARET_PUBLIC_CODE"),
+        experiments_file=_optional_path("CARET_EXPERIMENTS_FILE"),
+        public_code_file=_optional_path("CARET_PUBLIC_CODE_INDEX"),
         has_retrieval=env_bool("CARET_RETRIEVAL", False),
-        max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
-        max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
+        max_completions=env_int("CARET_MAX_CONCURRENT_COMPLETIONS", 512, low=1, high=100_000),
+        max_tenant_share_percent=env_int(
+            "CARET_MAX_TENANT_CONCURRENCY_PERCENT", 25, low=1, high=100
+        ),
         first_token_targets_ms=_first_token_targets_ms(),
         max_connections_per_key=env_int(
             "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
         ),
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
-        drain_s=env_int("CARET_DRAIN_S", 3, low=1, high=300),
-        engine_look_s=env_int("CARET_ENGINE_LOOK_S", 10, low=1, high=600),
+        drain_s=env_int("CARET_DRAIN_TIMEOUT_S", 3, low=1, high=300),
+        engine_look_s=env_int("CARET_ENGINE_METRICS_INTERVAL_S", 10, low=1, high=600),
         metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
         metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),
-        metrics_tenants=env_int("CARET_METRICS_TENANTS", 0, low=0, high=1_000),
+        metrics_tenants=env_int("CARET_METRICS_MAX_TENANTS", 0, low=0, high=1_000),
         exports_traces=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
         trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
         trusts_clients_traces=env_bool("CARET_TRUST_TRACEPARENT", False),
@@ -69,7 +73,7 @@ def _kubernetes_url() -> str:
 
 
 def _resolver() -> tuple[str, int] | None:
-    text = env_text("CARET_RESOLVER", "")
+    text = env_text("CARET_DNS_RESOLVER", "")
     if not text:
         return None
     host, _, port = text.rpartition(":")
@@ -77,14 +81,14 @@ def _resolver() -> tuple[str, int] | None:
         return str(ip_address(host.strip("[]"))), range(65_536)[int(port)]
     except (ValueError, IndexError):
         raise BadSetting(
-            f"CARET_RESOLVER is {text!r}; write an IP address and a port, such as 10.0.0.2:53."
+            f"CARET_DNS_RESOLVER is {text!r}; write an IP address and a port, such as 10.0.0.2:53."
         ) from None
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:
     """80% of what users are promised, so that shedding begins before it is broken."""
     inline, fim, block, chat = (
-        env_int(f"CARET_SHED_{name}_MS", default, low=1, high=600_000)
+        env_int(f"CARET_FIRST_TOKEN_TARGET_{name}_MS", default, low=1, high=600_000)
         for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))
     )
     return {

@@ -1,24 +1,24 @@
-"""Which replicas operators have added to pools while gateways run.
+"""Replicas that operators have added to pools while gateways run.
 
-The control plane writes it, gateways follow it. In Redis:
+The control plane writes them to Redis; gateways follow.
 
-    caret:additions           hash     "POOL REPLICA" (host:port) -> encoded Addition
-    caret:additions:version   counter  raised by each change; what gateways poll
-    caret:additions:changed   channel  the version; what wakes gateways at once
-    caret:additions:log       list     encoded Addition, newest first, at most steering.LOG_LENGTH
+    caret:added-replicas           hash     "POOL REPLICA" (host:port) -> encoded Addition
+    caret:added-replicas:version   counter  raised by each change; gateways poll it
+    caret:added-replicas:changed   channel  the version; wakes gateways at once
+    caret:added-replicas:log       list     encoded Addition, newest first, of bounded length
 
-Where replicas may be added says the gateways' catalogue, not who writes here: prompts are sent to
-them. A version that is missing is a Redis that has lost its memory: gateways go on as they were.
+Prompts are sent to added replicas, so the gateway's own catalogue decides on which hosts replicas
+may be added. A missing version means that Redis has lost its memory: gateways keep what they have.
 """
 
 from typing import Final
 
 import msgspec
 
-ADDITIONS: Final = "caret:additions"
-ADDITIONS_VERSION: Final = "caret:additions:version"
-ADDITIONS_CHANGED: Final = "caret:additions:changed"
-ADDITIONS_LOG: Final = "caret:additions:log"
+ADDITIONS: Final = "caret:added-replicas"
+ADDITIONS_VERSION: Final = "caret:added-replicas:version"
+ADDITIONS_CHANGED: Final = "caret:added-replicas:changed"
+ADDITIONS_LOG: Final = "caret:added-replicas:log"
 # Beside `ngram` and `draft` there is suffix decoding, which needs a setting of the engine that only
 # the catalogue can vouch for.
 SPECULATION: Final = ("ngram", "draft")

@@ -1,6 +1,6 @@
 """Content of completions on its way to be kept, for users who have agreed to it.
 
-    caret:telemetry   stream  field `sealed`: a Batch (caret.contracts.sealed_message)
+    caret:content   stream  field `sealed`: a Batch (caret.contracts.sealed_message)
 
 Gateways send it only where the snapshot says that the tenant allows and the user agrees
 (`Credential.keeps_content`); the worker asks the receipts again before it keeps anything. What is
@@ -16,7 +16,7 @@ from caret.contracts.sealed_message import MessageSealer
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId, UserId
 
-CONTENT: Final = "caret:telemetry"
+CONTENT: Final = "caret:content"
 MAX_AGE_S: Final = 120
 STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry is gone after twice of it at the latest
 MAX_QUEUED: Final = 1_000  # batches; the oldest go first

@@ -1,24 +1,24 @@
-"""Which replicas are drained: gateways ask nothing new of them, and cut nothing that is under way.
+"""Drained replicas: gateways send them no new request, and let running ones finish.
 
-The control plane writes it, gateways follow it. In Redis:
+The control plane writes them to Redis; gateways follow.
 
-    caret:drains           hash     a replica's name (host:port) -> encoded Drain
-    caret:drains:version   counter  raised by each change; what gateways poll
-    caret:drains:changed   channel  the version; what wakes gateways at once
-    caret:drains:log       list     encoded Drain, newest first, at most steering.LOG_LENGTH
+    caret:drained-replicas           hash     a replica's name (host:port) -> encoded Drain
+    caret:drained-replicas:version   counter  raised by each change; gateways poll it
+    caret:drained-replicas:changed   channel  the version; wakes gateways at once
+    caret:drained-replicas:log       list     encoded Drain, newest first, of bounded length
 
-Gateways read the names alone, so that one of an older version holds to what a newer one has
-written. A version that is missing is a Redis that has lost its memory: they go on as they were.
+Gateways read only the names, so an older gateway obeys what a newer control plane has written. A
+missing version means that Redis has lost its memory: gateways keep what they have.
 """
 
 from typing import Final
 
 import msgspec
 
-DRAINS: Final = "caret:drains"
-DRAINS_VERSION: Final = "caret:drains:version"
-DRAINS_CHANGED: Final = "caret:drains:changed"
-DRAINS_LOG: Final = "caret:drains:log"
+DRAINS: Final = "caret:drained-replicas"
+DRAINS_VERSION: Final = "caret:drained-replicas:version"
+DRAINS_CHANGED: Final = "caret:drained-replicas:changed"
+DRAINS_LOG: Final = "caret:drained-replicas:log"
 
 
 class DrainChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

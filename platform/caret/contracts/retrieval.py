@@ -4,8 +4,8 @@ They hold customers' code, so all of a message is sealed (caret.contracts.sealed
 stays in Redis for longer than MAX_AGE_S:
 
     caret:retrieval:files            stream  field `sealed`: a FileUpload
-    caret:retrieval:questions        stream  field `sealed`: a Question
-    caret:retrieval:found:<gateway>  list    sealed Found; the gateway takes them out
+    caret:retrieval:queries        stream  field `sealed`: a Question
+    caret:retrieval:results:<gateway>  list    sealed Found; the gateway takes them out
 
 A message may be lost on the way (Redis or a worker that ends): the gateway sends it again with a
 later request.
@@ -18,7 +18,7 @@ import msgspec
 from caret.contracts.sealed_message import MessageSealer
 
 FILES: Final = "caret:retrieval:files"
-QUESTIONS: Final = "caret:retrieval:questions"
+QUESTIONS: Final = "caret:retrieval:queries"
 MAX_AGE_S: Final = 60
 MAX_FILES_QUEUED: Final = 512  # of MAX_FILE_CHARS each; the oldest go first
 MAX_QUESTIONS_QUEUED: Final = 1_024
@@ -72,4 +72,4 @@ class Sealer(MessageSealer):
 
 def answers_key(gateway: str) -> str:
     """Of the list from which the gateway takes its answers."""
-    return f"caret:retrieval:found:{gateway}"
+    return f"caret:retrieval:results:{gateway}"

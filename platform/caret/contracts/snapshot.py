@@ -6,7 +6,7 @@ The control plane writes it to Redis after each commit that changes it, gateways
     caret:snapshots:versions   hash    tenant id -> version (decimal)
     caret:snapshots:changes    counter raised by every publication; what gateways poll
     caret:snapshots:changed    channel tenant id; what wakes gateways at once
-    caret:snapshots:home-heard marker  in a region with a relay: home was heard, lately enough
+    caret:snapshots:home-last-seen marker  in a region with a relay: home was heard, lately enough
 
 Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). A tenant that is
 missing from the hash is not gone, Redis may have lost its memory: closing one is a status.
@@ -26,7 +26,7 @@ SNAPSHOTS: Final = "caret:snapshots"
 VERSIONS: Final = "caret:snapshots:versions"
 CHANGES: Final = "caret:snapshots:changes"
 CHANGED: Final = "caret:snapshots:changed"
-HOME_HEARD: Final = "caret:snapshots:home-heard"
+HOME_HEARD: Final = "caret:snapshots:home-last-seen"
 
 # KEYS: snapshots, versions, changes. ARGV: tenant id, version, encoded snapshot, channel.
 # Returns 1 when it was published, 0 when Redis already held this version or a newer one.

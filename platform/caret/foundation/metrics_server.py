@@ -10,6 +10,6 @@ def serve_metrics(registry: CollectorRegistry) -> None:
     """From a thread, until the process ends; not at all where no port is set. Raises BadSetting,
     OSError."""
     host = env_text("CARET_METRICS_HOST", "127.0.0.1")
-    port = env_int("CARET_CONTROL_METRICS_PORT", 0, low=0, high=65_535)
+    port = env_int("CARET_CONTROL_PLANE_METRICS_PORT", 0, low=0, high=65_535)
     if port:
         start_http_server(port, addr=host, registry=registry)

@@ -138,7 +138,10 @@ def first_token_targets(settings: EngineSettings) -> dict[str, str]:
     """The gateway's settings for this engine, for an environment that does not name its own."""
     if settings.has_gpu:
         return {}
-    return {f"CARET_SHED_{mode}_MS": str(target) for mode, target in _CPU_TARGETS_MS.items()}
+    return {
+        f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": str(target)
+        for mode, target in _CPU_TARGETS_MS.items()
+    }
 
 
 # An engine runs code that came with its model: it learns nothing of databases and keys. Each also

@@ -68,7 +68,7 @@ def read_pools(file: Path) -> list[LocalPool]:
             for entry in entries
         ]
     except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"CARET_POOLS: {file} is no catalogue of pools: {error}.") from error
+        raise BadSetting(f"CARET_POOLS_FILE: {file} is no catalogue of pools: {error}.") from error
 
 
 def _url(replica: str | dict[str, str]) -> str:

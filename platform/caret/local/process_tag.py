@@ -13,7 +13,7 @@ import signal
 import time
 from pathlib import Path
 
-VARIABLE = "CARET_SUPERVISED_BY"
+VARIABLE = "CARET_SUPERVISOR_TAG"
 _POLL_S = 0.02
 
 

@@ -72,7 +72,7 @@ def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str
         | environment_with(mark)
         | {
             "CARET_HOME": str(settings.paths.home),
-            "CARET_POOLS": str(settings.pools_file),
+            "CARET_POOLS_FILE": str(settings.pools_file),
             "CARET_GATEWAY_PORT": str(settings.ports.gateway.number),
             "CARET_CONSOLE_PORT": str(settings.ports.console.number),
             "CARET_EMBEDDINGS_PORT": str(settings.ports.embeddings.number),

@@ -76,7 +76,7 @@ def _own_parts(settings: UpSettings) -> list[str]:
     sentences = {
         "Postgres is your own (DATABASE_URL).": settings.has_own_postgres,
         "Redis is your own (REDIS_URL).": settings.has_own_redis,
-        "The engines are your own (CARET_POOLS).": settings.own_pools is not None,
+        "The engines are your own (CARET_POOLS_FILE).": settings.own_pools is not None,
         "The embedding engine is your own (CARET_EMBEDDINGS_URL).": settings.has_retrieval
         and settings.embeddings is None,
     }

@@ -42,7 +42,7 @@ class UpSettings:
 def settings_from_environment() -> UpSettings:
     """Raises BadSetting."""
     ports = ports_from_environment()
-    own_pools = os.environ.get("CARET_POOLS")
+    own_pools = os.environ.get("CARET_POOLS_FILE")
     has_retrieval = env_bool("CARET_RETRIEVAL", False)
     has_own_postgres = _is_named("DATABASE_URL")
     if has_own_postgres and not _is_named("CARET_OWNER_DATABASE_URL"):

@@ -27,9 +27,9 @@ log = structlog.get_logger(__name__)
 def main() -> int:
     """Until SIGTERM or SIGINT. Raises BadSetting."""
     here_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
-    home_url = env_secret("CARET_HOME_REDIS_URL")
+    home_url = env_secret("CARET_HOME_REGION_REDIS_URL")
     region = env_text("CARET_REGION", "local")
-    max_cut_s = env_int("CARET_MAX_CUT_S", 7_200, low=10, high=604_800)
+    max_cut_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)
     configure_logging("relay")
     asyncio.run(_run(home_url, here_url, region=region, max_cut_s=max_cut_s))
     return 0

@@ -118,16 +118,16 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     # Content that users let be kept, sealed before it comes there.
     "telemetry": storage_from(
-        "CARET_TELEMETRY_STORE", env_text("CARET_TELEMETRY_STORE", str(EMBEDDED.home / "telemetry"))
+        "CARET_CONTENT_STORAGE", env_text("CARET_CONTENT_STORAGE", str(EMBEDDED.home / "telemetry"))
     ),
     # What was destroyed and erased, where a restored database brings back no older state.
     "destroyed_keys": storage_from(
-        "CARET_DESTROYED_KEYS_STORE",
-        env_text("CARET_DESTROYED_KEYS_STORE", str(EMBEDDED.home / "destroyed-keys")),
+        "CARET_TOMBSTONE_STORAGE",
+        env_text("CARET_TOMBSTONE_STORAGE", str(EMBEDDED.home / "destroyed-keys")),
     ),
     # What tenants export, sealed likewise, for a few days.
     "exports": storage_from(
-        "CARET_EXPORT_STORE", env_text("CARET_EXPORT_STORE", str(EMBEDDED.home / "exports"))
+        "CARET_EXPORT_STORAGE", env_text("CARET_EXPORT_STORAGE", str(EMBEDDED.home / "exports"))
     ),
 }
 
@@ -173,12 +173,12 @@ SESSION_COOKIE_AGE = 14 * 24 * 3600
 
 # Where gateways serve their metrics, which the operators' pages read.
 GATEWAY_METRICS = env_list(
-    "CARET_GATEWAY_METRICS", f"http://127.0.0.1:{env_text('CARET_METRICS_PORT', '8403')}"
+    "CARET_GATEWAY_METRICS_URLS", f"http://127.0.0.1:{env_text('CARET_METRICS_PORT', '8403')}"
 )
 # What a replica costs an hour, for the operators' figures of cost.
-REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_HOUR_CENTS", 300, low=0, high=10_000_000)
+REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_COST_PER_HOUR_CENTS", 300, low=0, high=10_000_000)
 # Where the pages of the platform's operators are, as operators/; without it there are none.
-OPERATORS_PATH = env_path("CARET_OPERATORS_PATH")
+OPERATORS_PATH = env_path("CARET_OPERATOR_ADMIN_PATH")
 
 # Plain HTTP is for the embedded installation on the loopback address only.
 HTTPS = env_bool("CARET_HTTPS", False)
@@ -207,7 +207,9 @@ GATEWAY_URL = env_text(
 
 # Where this installation keeps its tenants' data, as its operator names it.
 REGION = env_text("CARET_REGION", "local")
-PIN_TENANTS = env_bool("CARET_PIN_TENANTS", False)  # gateways of other regions refuse them
+PIN_TENANTS = env_bool(
+    "CARET_ENFORCE_TENANT_REGION", False
+)  # gateways of other regions refuse them
 # As links in mails begin. Never taken from a request, whose Host anybody can write.
 CONSOLE_URL = env_text(
     "CARET_CONSOLE_URL", f"http://127.0.0.1:{env_text('CARET_CONSOLE_PORT', '8400')}"
@@ -235,7 +237,7 @@ INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
 # For the record of processing that each tenant can export; several are divided by "|".
 DATA_PROTECTION_CONTACT = env_list("CARET_DATA_PROTECTION_CONTACT", separator="|")
 SUBPROCESSORS = env_list("CARET_SUBPROCESSORS", separator="|")  # "NAME, what it does and where"
-TRANSFERS = env_list("CARET_TRANSFERS", separator="|")  # "COUNTRY, by which safeguards"
+TRANSFERS = env_list("CARET_DATA_TRANSFERS", separator="|")  # "COUNTRY, by which safeguards"
 # Without a key nothing is reported to Stripe.
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
@@ -244,7 +246,7 @@ STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 LEAK_REPORT_SECRET = env_optional_secret(
     "CARET_LEAK_REPORT_SECRET", default_file=EMBEDDED.secrets / "leak-report-secret"
 )
-GITHUB_SCANNING_KEYS = env_text("CARET_GITHUB_SCANNING_KEYS", "") or None
+GITHUB_SCANNING_KEYS = env_text("CARET_GITHUB_SECRET_SCANNING_KEYS", "") or None
 
 # Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
 RETRIEVAL = env_bool("CARET_RETRIEVAL", False)
@@ -256,7 +258,7 @@ EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 # Networks of the operator's own to which addresses that tenants name may lead (SIEMs, webhooks,
 # identity providers), without encryption too. Else only public addresses are connected to,
 # encrypted.
-PRIVATE_TARGETS = env_networks("CARET_PRIVATE_TARGETS")
+PRIVATE_TARGETS = env_networks("CARET_ALLOWED_PRIVATE_NETWORKS")
 
 # Remembers used codes of second factors; shared by all processes.
 CACHES = {

@@ -10,8 +10,8 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
     counted is left out."""
     counted, window_s = installation.lately.counted, installation.lately.window_s
     labels = {} if pool is None else {"pool": pool}
-    prompts = _asked(counted, "caret_prompts_total", labels)
-    told = _asked(counted, "caret_told_prompt_tokens_total", labels)
+    prompts = _asked(counted, "caret_assembled_prompts_total", labels)
+    told = _asked(counted, "caret_prompt_tokens_with_cache_info_total", labels)
     found: dict[str, float] = {}
     if prompts > 0:
         found["context_tokens"] = _asked(counted, "caret_prompt_tokens_total", labels) / prompts

@@ -6,7 +6,7 @@ counted of them; a Redis that has lost its memory is filled again as far as the 
 
     caret:pools:days              hash    day -> encoded counts by pool
     caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
-    caret:pools:all-counted       1 for a day once all days were counted
+    caret:pools:last-full-recount       1 for a day once all days were counted
 """
 
 import re
@@ -28,7 +28,7 @@ from tenants.usage.rollups.sql import COUNT_POOLS
 
 DAYS: Final = "caret:pools:days"
 REPLICA_SECONDS: Final = "caret:pools:replica-seconds"
-ALL_COUNTED: Final = "caret:pools:all-counted"
+ALL_COUNTED: Final = "caret:pools:last-full-recount"
 MAX_DAYS: Final = 90
 _RECENT_DAYS: Final = 3
 # A few at a time: a statement over three months would hold a tenant's rows in memory at once.

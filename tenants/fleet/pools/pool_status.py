@@ -99,8 +99,8 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
             refused=_refused(now, pool),
             additions_from=places.get(pool, ()),
-            under_way=int(now.sum("caret_pool_requests", pool=pool)),
-            limit=now.sum("caret_pool_limit", pool=pool),
+            under_way=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
+            limit=now.sum("caret_pool_concurrency_limit", pool=pool),
             hit_rate=hit_rate(counted, pool=pool),
             first_tokens=first_tokens(counted, pool=pool),
             shed=_shed(counted, pool),
@@ -113,7 +113,7 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
 def members_of(now: MetricSamples) -> dict[str, frozenset[str]]:
     """The replicas of each pool, as any gateway knows them."""
     members: dict[str, set[str]] = {}
-    for labels, _ in now.each("caret_pool_replica"):
+    for labels, _ in now.each("caret_pool_replica_info"):
         members.setdefault(labels["pool"], set()).add(labels["replica"])
     return {pool: frozenset(names) for pool, names in members.items()}
 
@@ -122,7 +122,7 @@ def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
     """Where replicas may be added to each pool, as any gateway knows it; pools that let none be
     added are not named."""
     places: dict[str, set[str]] = {}
-    for labels, _ in now.each("caret_pool_additions_from"):
+    for labels, _ in now.each("caret_pool_allowed_replica_hosts"):
         places.setdefault(labels["pool"], set()).add(labels["hosts"])
     return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
@@ -134,7 +134,7 @@ def first_tokens(counted: MetricSamples, **labels: str) -> list[FirstToken]:
 
 def hit_rate(counted: MetricSamples, **labels: str) -> float | None:
     """Of prompts that somebody waited for, whose engine told."""
-    told = _waited_for(counted, "caret_told_prompt_tokens_total", labels)
+    told = _waited_for(counted, "caret_prompt_tokens_with_cache_info_total", labels)
     return _waited_for(counted, "caret_cached_tokens_total", labels) / told if told else None
 
 
@@ -177,22 +177,24 @@ def _replica(name: str, told: list[MetricSamples], counted: MetricSamples) -> Re
     def highest(metric: str) -> float | None:
         return _of(told, lambda samples: samples.most(metric, replica=name), max)
 
-    looked_for = counted.most("caret_engine_prefix_tokens_total", replica=name)
-    found = counted.most("caret_engine_prefix_found_tokens_total", replica=name)
+    looked_for = counted.most("caret_engine_prefix_cache_queries_total", replica=name)
+    found = counted.most("caret_engine_prefix_cache_hits_total", replica=name)
     up = highest("caret_engine_up")
     return ReplicaStatus(
         name=name,
         is_up=None if up is None else bool(up),
         num_gateways_open=sum(_is_open(samples, name) for samples in told),
         num_gateways_late=sum(
-            bool(samples.sum("caret_replica_late", replica=name)) for samples in told
+            bool(samples.sum("caret_replica_ejected", replica=name)) for samples in told
         ),
-        rests_s=highest("caret_replica_rest_seconds"),
+        rests_s=highest("caret_replica_cooldown_seconds"),
         is_drained=bool(highest("caret_replica_drained")),
-        under_way=int(sum(samples.sum("caret_replica_requests", replica=name) for samples in told)),
-        running=highest("caret_engine_running"),
-        waiting=highest("caret_engine_waiting"),
-        kv_usage=highest("caret_engine_kv_usage"),
+        under_way=int(
+            sum(samples.sum("caret_replica_requests_in_flight", replica=name) for samples in told)
+        ),
+        running=highest("caret_engine_requests_running"),
+        waiting=highest("caret_engine_requests_waiting"),
+        kv_usage=highest("caret_engine_kv_cache_usage_ratio"),
         hit_rate=min(1.0, (found or 0.0) / looked_for) if looked_for else None,
     )
 
@@ -208,7 +210,8 @@ def _of(
 
 def _is_open(samples: MetricSamples, replica: str) -> bool:
     return any(
-        samples.sum("caret_replica_circuit", replica=replica, circuit=circuit) for circuit in _OPEN
+        samples.sum("caret_replica_circuit_state", replica=replica, circuit=circuit)
+        for circuit in _OPEN
     )
 
 
@@ -223,7 +226,7 @@ def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
                 wanted=labels["wanted"],
                 num_gateways=int(num),
             )
-            for labels, num in now.each("caret_replica_refused", pool=pool)
+            for labels, num in now.each("caret_replica_rejected", pool=pool)
         ),
         key=lambda refused: (refused.name, refused.reason),
     )

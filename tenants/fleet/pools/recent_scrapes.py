@@ -17,7 +17,7 @@ from tenants.fleet.pools.metric_samples import (
     merge_samples,
 )
 
-KEY: Final = "caret:gateways:readings"
+KEY: Final = "caret:gateways:scrapes"
 WINDOW_S: Final = 900
 KEEP_S: Final = 2 * WINDOW_S
 EVERY_S: Final = 60

@@ -18,7 +18,7 @@ from tenants.base.errors import Conflict
 from tenants.identity.api_keys.digest import key_digest
 from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
-SIGHTINGS: Final = "caret:keys:sightings"
+SIGHTINGS: Final = "caret:keys:leak-reports"
 MAX_WAITING: Final = 10_000
 MAX_OF_A_REPORT: Final = 200
 _MAX_PLACE_CHARS: Final = 300

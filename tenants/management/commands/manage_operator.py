@@ -1,5 +1,5 @@
 """`manage.py manage_operator create | renew | disable HANDLE`, `manage.py manage_operator list`:
-accounts of those who run the platform, for the operators' own pages (CARET_OPERATORS_PATH)."""
+accounts of those who run the platform, for the operators' own pages (CARET_OPERATOR_ADMIN_PATH)."""
 
 import argparse
 from typing import Any

@@ -112,7 +112,7 @@ COUNT_TYPED: Final = f"""
 {_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
 SELECT %(tenant)s, %(start)s, coalesce(user_id, %(services)s), editor, language, '', '',
     {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in COUNTER_NAMES)}
-FROM tenants_typed
+FROM tenants_typing_report
 WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 GROUP BY coalesce(user_id, %(services)s), editor, language
 ON CONFLICT (tenant_id, starts_at, {", ".join(KEYS)})
@@ -143,7 +143,7 @@ WITH u AS MATERIALIZED (
     SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
 ), {_EACH_SPEED}
-{_INSERT.format(table="tenants_speed_hour", columns=_SPEED_COLUMNS)}
+{_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode, coalesce(min(sizes), '{{}}'), coalesce(min(counts), '{{}}'),
     {_sum("num_at_replica")}, count(num_at_replica)
 FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
@@ -151,13 +151,13 @@ FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
 
 COUNT_SPEED_DAY: Final = f"""
 WITH u AS MATERIALIZED (
-    SELECT * FROM tenants_speed_hour
+    SELECT * FROM tenants_latency_hour
     WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 ), each AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
 ), {_EACH_SPEED}
-{_INSERT.format(table="tenants_speed_day", columns=_SPEED_COLUMNS)}
+{_INSERT.format(table="tenants_latency_day", columns=_SPEED_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
     sum(at_replica), sum(sent)
@@ -188,5 +188,5 @@ GROUP BY day, u.pool
 HAS_RECORDS: Final = " OR ".join(
     f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"
     " AND occurred_at >= %(start)s AND occurred_at < %(end)s)"
-    for table in ("tenants_usage_record", "tenants_typed")
+    for table in ("tenants_usage_record", "tenants_typing_report")
 )

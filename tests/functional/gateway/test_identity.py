@@ -24,4 +24,4 @@ async def test_a_real_engine_says_all_that_is_asked_and_is_taken(site: Site) -> 
     assert said.block_tokens == 32
     assert said.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
     assert (said.max_context_tokens or {})[pool.model] == pool.max_context_tokens
-    assert list(parse(await site.metrics()).each("caret_replica_refused")) == []
+    assert list(parse(await site.metrics()).each("caret_replica_rejected")) == []

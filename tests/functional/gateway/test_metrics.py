@@ -52,7 +52,9 @@ async def test_counts_and_tokens_are_those_of_the_completions_made(
         assert delta[f"caret_{name}_total"] == sum(meta[name] for meta in metas)
     told = [meta for meta in metas if meta["cached_tokens"] is not None]
     assert delta["caret_cached_tokens_total"] == sum(meta["cached_tokens"] for meta in told)
-    assert delta["caret_told_prompt_tokens_total"] == sum(meta["prompt_tokens"] for meta in told)
+    assert delta["caret_prompt_tokens_with_cache_info_total"] == sum(
+        meta["prompt_tokens"] for meta in told
+    )
     # Nine stages, of which `filter` and `stream` are not reached without text.
     assert delta["caret_stage_seconds_count"] == 7 * _NUM_REQUESTS + 2 * num_with_text
 
@@ -68,7 +70,7 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
             return 'caret_outcomes_total{event="accepted"}' in page and 'finish="cancelled"' in page
 
         assert await until(is_counted)
-        assert _line(await site.metrics(), "caret_clients ") >= 1
+        assert _line(await site.metrics(), "caret_connected_clients ") >= 1
 
 
 async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
@@ -88,14 +90,14 @@ async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
 async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> None:
     page = await site.metrics()
 
-    assert _line(page, "caret_seats_taken ") == 0
-    assert _line(page, "caret_pool_requests{") == 0
-    assert _line(page, "caret_pool_limit{") >= 1
+    assert _line(page, "caret_completions_in_flight ") == 0
+    assert _line(page, "caret_pool_requests_in_flight{") == 0
+    assert _line(page, "caret_pool_concurrency_limit{") >= 1
     assert 0 <= _line(page, "caret_snapshot_age_seconds ") < 60
     assert _line(page, "caret_engine_up{") == 1
-    assert _line(page, "caret_engine_running{") >= 0
-    assert _line(page, 'caret_replica_circuit{circuit="closed"') == 1
-    assert _line(page, "caret_loop_lag_seconds_count ") > 0
+    assert _line(page, "caret_engine_requests_running{") >= 0
+    assert _line(page, 'caret_replica_circuit_state{circuit="closed"') == 1
+    assert _line(page, "caret_event_loop_lag_seconds_count ") > 0
 
 
 async def test_each_metric_is_told_once(site: Site) -> None:

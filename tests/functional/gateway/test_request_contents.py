@@ -105,7 +105,9 @@ def _bodies(make: Any) -> list[dict[str, Any]]:
 async def _num_failed(site: Site) -> float:
     """As the rules on completions that fail count them."""
     lines = (await site.metrics()).splitlines()
-    failed = re.compile(r'error="(engine_.*|deadline|internal)"|^caret_cuts.*"engine_lost"')
+    failed = re.compile(
+        r'error="(engine_.*|deadline|internal)"|^caret_filtered_completions.*"engine_lost"'
+    )
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failed.search(line))
 
 

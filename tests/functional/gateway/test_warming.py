@@ -15,7 +15,7 @@ _OTHER_TOKENS: Final = 180
 _STABLE_TOKENS: Final = 400  # of the prompt's, fewer than these others make
 # Behind the stable part: a part of a block of 32, and what stands around the cursor.
 _MAX_UNCACHED_TOKENS: Final = 32 + 32
-_WARMED: Final = 'caret_warm_ups_total{outcome="warmed"}'
+_WARMED: Final = 'caret_warmups_total{outcome="warmed"}'
 
 
 class File:

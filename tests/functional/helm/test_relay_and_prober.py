@@ -44,7 +44,7 @@ def test_a_relayed_region_has_no_control_plane_and_nobody_who_knows_its_database
     }
     assert "database-url" not in str(list(rendered.pods()))
     gateway = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
-    assert gateway["CARET_RELAYED"]["value"] == "True"
+    assert gateway["CARET_BEHIND_RELAY"]["value"] == "True"
     assert gateway["CARET_REGION"]["value"] == "ap"
     relay = rendered.of("NetworkPolicy")["caret-relay"]["spec"]
     assert "ingress" not in relay

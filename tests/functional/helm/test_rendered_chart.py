@@ -119,7 +119,9 @@ def test_streams_have_time_to_end(rendered: Rendered) -> None:
             ends_s = int(own.partition("=")[2])
         elif name == "caret-gateway":
             (ends_s,) = [
-                int(each["value"]) for each in container["env"] if each["name"] == "CARET_DRAIN_S"
+                int(each["value"])
+                for each in container["env"]
+                if each["name"] == "CARET_DRAIN_TIMEOUT_S"
             ]
         else:
             continue
@@ -176,7 +178,7 @@ def test_what_tells_of_itself_is_asked_by_prometheus_alone() -> None:
         ports = rendered.container(name)["ports"]
         (port,) = [each["containerPort"] for each in ports if each["name"] == "metrics"]
         told = {each["name"]: each.get("value") for each in rendered.container(name)["env"]}
-        assert told["CARET_CONTROL_METRICS_PORT"] == str(port)
+        assert told["CARET_CONTROL_PLANE_METRICS_PORT"] == str(port)
         (rule,) = [
             rule
             for rule in policies[name]["spec"]["ingress"]

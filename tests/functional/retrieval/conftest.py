@@ -39,7 +39,7 @@ def installation(place: Place, engine: Engine) -> Place:
         )
     )
     place.environment.update(
-        CARET_POOLS=os.fspath(catalogue),
+        CARET_POOLS_FILE=os.fspath(catalogue),
         CARET_RETRIEVAL="True",
         CARET_EMBEDDINGS_PORT=str(free_ports(1)[0]),
     )

@@ -31,7 +31,7 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
     """A gateway whose pools have both."""
     entries = [replica.entry for replica in replicas]
     with own_home() as home:
-        home.environment["CARET_ENGINE_LOOK_S"] = str(_LOOK_S)
+        home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_LOOK_S)
         with own_site(home, replicas[0].url, replicas=entries) as made:
             yield made
 

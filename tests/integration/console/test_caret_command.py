@@ -29,7 +29,7 @@ def company() -> Company:
 
 def caret(company: Company, *argv: str, scopes: tuple[KeyScope, ...] = KEY_MAKER) -> int:
     environment = {
-        "CARET_URL": "http://127.0.0.1",
+        "CARET_CONSOLE_URL": "http://127.0.0.1",
         "CARET_SERVICE_KEY": make_service_key(company, *scopes).text,
     }
     transport = httpx.WSGITransport(get_wsgi_application(), remote_addr="192.0.2.7")

@@ -10,7 +10,7 @@ PRODUCTION = {
     "CARET_HTTPS": "True",
     "CARET_ALLOWED_HOSTS": "caret.example.com",
     "CARET_CONSOLE_URL": "https://caret.example.com",
-    "CARET_OPERATORS_PATH": "operators",
+    "CARET_OPERATOR_ADMIN_PATH": "operators",
 }
 
 

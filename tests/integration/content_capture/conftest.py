@@ -27,7 +27,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
     """The object store of one test."""
     from caret.settings.object_storage import storage_from
 
-    stored = storage_from("CARET_TELEMETRY_STORE", str(tmp_path / "telemetry"))
+    stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "telemetry"))
     settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
     return tmp_path / "telemetry"
 
@@ -39,7 +39,7 @@ def noted(tmp_path: Path, settings: Settings) -> Path:
     from tenants.base.tombstones import initialize_store
 
     folder = tmp_path / "destroyed"
-    stored = storage_from("CARET_DESTROYED_KEYS_STORE", str(folder))
+    stored = storage_from("CARET_TOMBSTONE_STORAGE", str(folder))
     settings.STORAGES = {**settings.STORAGES, "destroyed_keys": stored}
     initialize_store()
     return folder

@@ -160,10 +160,10 @@ def test_nothing_is_restored_without_the_store_that_says_what_is_gone(
     (noted / "README").unlink()
 
     with lost(services, monkeypatch):
-        with pytest.raises(CommandError, match="CARET_DESTROYED_KEYS_STORE"):
+        with pytest.raises(CommandError, match="CARET_TOMBSTONE_STORAGE"):
             restore(backup)
         noted.rmdir()
-        with pytest.raises(CommandError, match="CARET_DESTROYED_KEYS_STORE"):
+        with pytest.raises(CommandError, match="CARET_TOMBSTONE_STORAGE"):
             restore(backup)
         initialize_store()
         assert "Restored." in restore(backup)

@@ -195,7 +195,7 @@ def test_content_is_kept_in_and_erased_from_a_bucket(
     acme.agree(ada, BOTH)
     with mock_aws():
         bucket = boto3.resource("s3").create_bucket(Bucket="caret-content")
-        stored = storage_from("CARET_TELEMETRY_STORE", "s3://caret-content/of/caret")
+        stored = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")
         settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
 
         acme.keep(ada, "planted")

@@ -16,7 +16,7 @@ from tests.stack.worker import running_worker
 @pytest.fixture
 def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
     """The worker's log."""
-    with running_worker(services, tmp_path, CARET_TELEMETRY_STORE=str(folder)) as log:
+    with running_worker(services, tmp_path, CARET_CONTENT_STORAGE=str(folder)) as log:
         yield log
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
     """The object store of one test."""
     from caret.settings.object_storage import storage_from
 
-    stored = storage_from("CARET_TELEMETRY_STORE", str(tmp_path / "telemetry"))
+    stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "telemetry"))
     settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
     return tmp_path / "telemetry"
 

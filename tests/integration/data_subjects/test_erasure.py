@@ -104,7 +104,7 @@ def test_after_it_the_person_is_in_no_table_stream_or_file(
     # Evidence that there was somebody, of whom nothing else is known.
     assert places(acme, folder, acme.ada.user_id) <= {
         *("tenants_user", "tenants_membership", "tenants_apikey", "tenants_erasure"),
-        *("tenants_auditentry", "tenants_consent_receipt", "tenants_telemetry_erasure"),
+        *("tenants_auditentry", "tenants_consent_receipt", "tenants_content_erasure"),
         *("tenants_deletioncertificate", "keyring_data_key", "caret:snapshots"),
     }
     assert places(globex, folder) == theirs

@@ -141,7 +141,7 @@ async def test_who_writes_to_redis_sends_prompts_nowhere_else(
 
         async def is_refused() -> bool:
             told = await _told(site)
-            return told.sum("caret_replica_refused", reason="place", pool=POOL) == 1
+            return told.sum("caret_replica_rejected", reason="place", pool=POOL) == 1
 
         assert await until(is_refused)
         await replicas_asked(site)

@@ -80,10 +80,10 @@ async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
         )
 
         async def is_under_way() -> bool:
-            return await _value(site, "caret_replica_requests") == 1
+            return await _value(site, "caret_replica_requests_in_flight") == 1
 
         assert await until(is_under_way)
-        busy = one if await _value(site, "caret_replica_requests", replica=one) else two
+        busy = one if await _value(site, "caret_replica_requests_in_flight", replica=one) else two
         _change(connection, site, busy)
 
         async def is_drained() -> bool:

@@ -29,7 +29,7 @@ class Parts:
         told = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
-            for labels, _ in told.each("caret_pool_replica", pool="demo-fast")
+            for labels, _ in told.each("caret_pool_replica_info", pool="demo-fast")
         }
 
     async def become(self, *members: str) -> bool:
@@ -52,7 +52,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
         (account / "token").write_text(api.token)
         (account / "namespace").write_text("caret")
         home.environment["CARET_KUBERNETES_API"] = api.url
-        home.environment["CARET_KUBERNETES_ACCOUNT"] = str(account)
+        home.environment["CARET_KUBERNETES_SERVICE_ACCOUNT_DIR"] = str(account)
         api.has("engines-a", endpoint(ONE, uid="one"))
         with own_site(home, one.url) as site:
             listed = site.home.paths.pools.read_text()

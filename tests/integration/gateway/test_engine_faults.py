@@ -77,7 +77,9 @@ async def test_a_prompt_that_the_engine_refuses_is_no_failure_of_the_engines(
     page = await quick_site.metrics()
     assert 'error="prompt_refused"' in page
     assert await _failed(quick_site) == before
-    circuits = [line for line in page.splitlines() if line.startswith("caret_replica_circuit")]
+    circuits = [
+        line for line in page.splitlines() if line.startswith("caret_replica_circuit_state")
+    ]
     assert circuits
     assert not any('"open"' in line and line.endswith(" 1.0") for line in circuits)
 

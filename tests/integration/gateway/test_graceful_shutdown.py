@@ -22,7 +22,7 @@ NUM_TOKENS = 300  # the fake engine takes less than a second for them
 @pytest.fixture(scope="module")
 def whole_site(fake_engine_url: str) -> Iterator[Site]:
     with own_home() as home:
-        home.environment["CARET_DRAIN_S"] = str(DRAIN_S)
+        home.environment["CARET_DRAIN_TIMEOUT_S"] = str(DRAIN_S)
         with own_site(home, fake_engine_url) as made:
             yield made
 

@@ -31,14 +31,14 @@ class Parts:
         told = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
-            for labels, _ in told.each("caret_pool_replica", pool="demo-fast")
+            for labels, _ in told.each("caret_pool_replica_info", pool="demo-fast")
         }
 
     async def refused(self) -> dict[str, str]:
         told = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]: labels["reason"]
-            for labels, _ in told.each("caret_replica_refused", pool="demo-fast")
+            for labels, _ in told.each("caret_replica_rejected", pool="demo-fast")
         }
 
     async def become(self, members: set[str]) -> bool:
@@ -68,7 +68,7 @@ def parts() -> Iterator[Parts]:
         own_home() as home,
     ):
         dns.addresses[NAME] = [ONE]
-        home.environment["CARET_RESOLVER"] = f"127.0.0.1:{dns.port}"
+        home.environment["CARET_DNS_RESOLVER"] = f"127.0.0.1:{dns.port}"
         with own_site(home, one.url) as site:
             listed = site.home.paths.pools.read_text()
             found = listed.replace(f'replicas = ["{one.url}"]', f'discover = "{_named(one.url)}"')

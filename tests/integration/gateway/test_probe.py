@@ -39,13 +39,13 @@ async def test_a_cancel_is_in_the_gateways_metrics(quick_site: Site) -> None:
         frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
         await socket.send(json.dumps(frame | {"max_tokens": 400}))
         await socket.recv()
-        before = parse(await quick_site.metrics()).sum("caret_cancel_seconds_count")
+        before = parse(await quick_site.metrics()).sum("caret_cancellation_seconds_count")
         await socket.send(json.dumps({"type": "cancel", "id": "1"}))
         while json.loads(await socket.recv())["type"] == "delta":
             pass
     after = parse(await quick_site.metrics())
 
-    assert after.sum("caret_cancel_seconds_count") == before + 1
+    assert after.sum("caret_cancellation_seconds_count") == before + 1
 
 
 def test_what_it_saw_is_on_its_page() -> None:
@@ -58,6 +58,6 @@ def test_what_it_saw_is_on_its_page() -> None:
 
     assert page.sum("caret_probe_requests_total", result="text") == 1
     assert page.sum("caret_probe_requests_total", code="invalid_key") == 1
-    assert page.sum("caret_probe_answered") == 0
+    assert page.sum("caret_probe_successes") == 0
     assert page.sum("caret_probe_first_token_seconds_bucket", le="0.04") == 1
     assert pytest.approx(page.sum("caret_probe_first_token_seconds_sum")) == 0.03

@@ -35,7 +35,7 @@ RATE = BucketSpec(
     lease=10,
     max_lease=25,
 )
-BUDGET = replace(RATE, kind="tokens", key="caret:budget:{acme}:fast", interval_s=None)
+BUDGET = replace(RATE, kind="tokens", key="caret:token-quota:{acme}:fast", interval_s=None)
 
 
 @pytest.fixture(scope="module")

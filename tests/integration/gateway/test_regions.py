@@ -95,7 +95,7 @@ class Parts:
 def parts(fake_engine_url: str) -> Iterator[Parts]:
     with own_home() as home, own_home() as region:
         url = urlsplit(home.paths.redis_url.read_text().strip())
-        region.environment.update(CARET_REGION=EAST, CARET_RELAYED="True")
+        region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
             EmbeddedValkey(home.paths, mark=environment_with(home.mark)),
             cut_way(url.path) as way,
@@ -120,7 +120,7 @@ def _relay(region: Home, home_url: str) -> ChildSpec:
         name="relay",
         command=dying_with_parent((sys.executable, "manage.py", "relay")),
         log_file=region.paths.logs / "relay.log",
-        environment=region.environment | {"CARET_HOME_REDIS_URL": home_url},
+        environment=region.environment | {"CARET_HOME_REGION_REDIS_URL": home_url},
         folder=REPOSITORY,
     )
 

@@ -82,7 +82,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
             **home.environment,
             **UNSHED,
             "REDIS_URL": services.redis_url,
-            "CARET_ENGINE_LOOK_S": "1",
+            "CARET_ENGINE_METRICS_INTERVAL_S": "1",
         }
         home = replace(home, environment=environment)
         urls = (engine.url, engine.url.replace("127.0.0.1", "localhost"))
@@ -106,7 +106,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
             tenant_id=snapshot.tenant_id,
             key=key,
         )
-        made.until_told("caret_engine_running")
+        made.until_told("caret_engine_requests_running")
         yield made
 
 

@@ -47,7 +47,7 @@ def test_one_that_is_added_is_told_with_who_and_why(gateway: Gateway) -> None:
     browser = confirmed()
 
     response = _add(browser)
-    gateway.until_told('caret_replica_refused{found="",pool="demo-fast",reason="silent"')
+    gateway.until_told('caret_replica_rejected{found="",pool="demo-fast",reason="silent"')
     text = _pools(browser)
 
     assert response["Location"] == "/operators/pools?done=added"

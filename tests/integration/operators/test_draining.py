@@ -207,7 +207,7 @@ def test_one_that_no_gateway_knows_any_more_can_be_forgotten(gateway: Gateway) -
     browser = confirmed()
     _ask(browser, one)
     gone = "10.0.0.9:8000"
-    connect().hset("caret:drains", gone, connect().hget("caret:drains", one))
+    connect().hset("caret:drained-replicas", gone, connect().hget("caret:drained-replicas", one))
 
     page = browser.client.get("/operators/pools").content.decode()
     response = _ask(browser, gone, "return")

@@ -264,7 +264,7 @@ def test_without_the_setting_there_are_no_such_pages() -> None:
         "try:\n    resolve('/operators/')\nexcept Resolver404:\n    print('none')"
     )
     environment = {
-        name: value for name, value in os.environ.items() if name != "CARET_OPERATORS_PATH"
+        name: value for name, value in os.environ.items() if name != "CARET_OPERATOR_ADMIN_PATH"
     }
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
 

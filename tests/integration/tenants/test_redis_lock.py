@@ -39,7 +39,7 @@ def test_a_run_that_takes_longer_than_the_hold_stays_alone(name: str) -> None:
 
 
 def test_one_that_was_killed_lets_go(name: str) -> None:
-    connect().set(f"caret:alone:{name}", "its word", px=int(HOLD_S * 1_000))
+    connect().set(f"caret:lock:{name}", "its word", px=int(HOLD_S * 1_000))
 
     time.sleep(1.5 * HOLD_S)
 
@@ -49,7 +49,7 @@ def test_one_that_was_killed_lets_go(name: str) -> None:
 
 def test_who_was_too_slow_lets_nothing_go_that_is_anothers(name: str) -> None:
     with redis_lock(connect(), name):
-        connect().set(f"caret:alone:{name}", "another's")
+        connect().set(f"caret:lock:{name}", "another's")
 
     with redis_lock(connect(), name) as is_alone:
         assert not is_alone

@@ -58,18 +58,18 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
 
     told = _told(list(WorkerMetricsCollector(connection, queues=[]).collect()))
 
-    assert _of(told, "caret_tasks_total", task="bill", result="succeeded") == 2
-    assert _of(told, "caret_tasks_total", task="bill", result="failed") == 1
-    assert _of(told, "caret_task_last_success_seconds", task="bill") == 200.0
+    assert _of(told, "caret_celery_tasks_total", task="bill", result="succeeded") == 2
+    assert _of(told, "caret_celery_tasks_total", task="bill", result="failed") == 1
+    assert _of(told, "caret_celery_task_last_success_timestamp_seconds", task="bill") == 200.0
     # A purge that never succeeded has no such time, not the epoch's.
-    assert _of(told, "caret_task_last_success_seconds", task="purge") is None
+    assert _of(told, "caret_celery_task_last_success_timestamp_seconds", task="purge") is None
     buckets = [
-        _of(told, "caret_task_seconds_bucket", task="bill", le=le)
+        _of(told, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
         for le in (*map(str, BOUNDS_S), "+Inf")
     ]
     assert buckets == [0, 1, 1, 1, 2, 2, 2, 2, 3]
     assert all(cast(float, one) <= cast(float, two) for one, two in pairwise(buckets))
-    assert _of(told, "caret_task_seconds_sum", task="bill") == 10_003.02
+    assert _of(told, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
 
 
 def test_usage_that_waits_has_the_age_of_its_oldest_entry(
@@ -87,9 +87,9 @@ def test_usage_that_waits_has_the_age_of_its_oldest_entry(
     finally:
         connection.delete(_STREAM)
 
-    assert _of(before, "caret_usage_oldest_seconds") == 0
-    assert _of(waiting, "caret_usage_entries") == 2
-    assert 500 <= cast(float, _of(waiting, "caret_usage_oldest_seconds")) < 510
+    assert _of(before, "caret_usage_stream_oldest_seconds") == 0
+    assert _of(waiting, "caret_usage_stream_length") == 2
+    assert 500 <= cast(float, _of(waiting, "caret_usage_stream_oldest_seconds")) < 510
 
 
 def test_what_no_worker_has_taken_is_counted_by_queue(connection: redis.Redis) -> None:
@@ -101,8 +101,8 @@ def test_what_no_worker_has_taken_is_counted_by_queue(connection: redis.Redis) -
     finally:
         connection.delete("planted-queue")
 
-    assert _of(told, "caret_queue_tasks", queue="planted-queue") == 2
-    assert _of(told, "caret_queue_tasks", queue="other") == 0
+    assert _of(told, "caret_celery_queue_length", queue="planted-queue") == 2
+    assert _of(told, "caret_celery_queue_length", queue="other") == 0
 
 
 @contextmanager
@@ -131,15 +131,17 @@ def test_beat_tells_what_a_worker_has_done(
     beat = ("beat", "--pidfile=", "--schedule", str(tmp_path / "schedule"))
     with (
         _celery(services, tmp_path, "worker", "--concurrency", "1"),
-        _celery(services, tmp_path, *beat, CARET_CONTROL_METRICS_PORT=str(port)) as log,
+        _celery(services, tmp_path, *beat, CARET_CONTROL_PLANE_METRICS_PORT=str(port)) as log,
     ):
         told = _asked_until_ingested(f"http://127.0.0.1:{port}/metrics")
 
     assert told is not None, log.read_text()
-    assert cast(float, _of(told, "caret_task_seconds_count", task="ingest_usage")) >= 1
-    moment_s = _of(told, "caret_task_last_success_seconds", task="ingest_usage")
+    assert (
+        cast(float, _of(told, "caret_celery_task_duration_seconds_count", task="ingest_usage")) >= 1
+    )
+    moment_s = _of(told, "caret_celery_task_last_success_timestamp_seconds", task="ingest_usage")
     assert abs(cast(float, moment_s) - time.time()) < PATIENCE_S
-    assert _of(told, "caret_queue_tasks", queue="ingest") is not None
+    assert _of(told, "caret_celery_queue_length", queue="ingest") is not None
 
 
 def _asked_until_ingested(url: str) -> Told | None:
@@ -151,7 +153,7 @@ def _asked_until_ingested(url: str) -> Told | None:
             time.sleep(0.5)
             continue
         told = _told(list(text_string_to_metric_families(text)))
-        if _of(told, "caret_tasks_total", task="ingest_usage", result="succeeded"):
+        if _of(told, "caret_celery_tasks_total", task="ingest_usage", result="succeeded"):
             return told
         time.sleep(0.5)
     return None

@@ -10,12 +10,12 @@ GATEWAY = """\
 # TYPE caret_completions_total counter
 caret_completions_total{mode="inline",finish="stop"} 70
 caret_completions_total{mode="fim",finish="stop"} 50
-# TYPE caret_prompts_total counter
-caret_prompts_total{pool="fast"} 100
+# TYPE caret_assembled_prompts_total counter
+caret_assembled_prompts_total{pool="fast"} 100
 # TYPE caret_prompt_tokens_total counter
 caret_prompt_tokens_total{pool="fast"} 180000
-# TYPE caret_told_prompt_tokens_total counter
-caret_told_prompt_tokens_total{pool="fast"} 100000
+# TYPE caret_prompt_tokens_with_cache_info_total counter
+caret_prompt_tokens_with_cache_info_total{pool="fast"} 100000
 # TYPE caret_cached_tokens_total counter
 caret_cached_tokens_total{mode="inline",pool="fast"} 93000
 caret_cached_tokens_total{mode="warm_up",pool="fast"} 5

@@ -98,7 +98,7 @@ class Server:
         return answer
 
     def run(self, *argv: str, environment: dict[str, str] | None = None) -> int:
-        known = {"CARET_URL": "http://caret.test", "CARET_SERVICE_KEY": "cpk_svc_x"}
+        known = {"CARET_CONSOLE_URL": "http://caret.test", "CARET_SERVICE_KEY": "cpk_svc_x"}
         return run(argv, environment or known, transport=httpx.MockTransport(self))
 
 
@@ -255,7 +255,7 @@ def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("cpk_svc_of_a_file\n")
     server = Server(ok({}))
-    environment = {"CARET_URL": "http://caret.test", "CARET_SERVICE_KEY_FILE": str(file)}
+    environment = {"CARET_CONSOLE_URL": "http://caret.test", "CARET_SERVICE_KEY_FILE": str(file)}
 
     server.run("usage", "get-report", environment=environment)
 

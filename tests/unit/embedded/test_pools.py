@@ -66,10 +66,10 @@ def test_a_catalogue_that_is_none_is_refused_by_name(tmp_path: Path, text: str) 
     file = tmp_path / "pools.toml"
     file.write_text(text)
 
-    with pytest.raises(BadSetting, match="CARET_POOLS"):
+    with pytest.raises(BadSetting, match="CARET_POOLS_FILE"):
         read_pools(file)
 
 
 def test_a_missing_catalogue_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="CARET_POOLS"):
+    with pytest.raises(BadSetting, match="CARET_POOLS_FILE"):
         read_pools(tmp_path / "absent.toml")

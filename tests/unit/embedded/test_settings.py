@@ -22,7 +22,7 @@ def test_what_is_named_elsewhere_is_not_started(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
     monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
     monkeypatch.setenv("REDIS_URL", "redis://cache")
-    monkeypatch.setenv("CARET_POOLS", "/etc/caret/pools.toml")
+    monkeypatch.setenv("CARET_POOLS_FILE", "/etc/caret/pools.toml")
 
     settings = settings_from_environment()
 

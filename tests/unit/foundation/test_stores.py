@@ -22,5 +22,5 @@ def test_a_bucket_may_have_a_prefix(text: str, bucket: str, prefix: str) -> None
 
 @pytest.mark.parametrize("text", ["", "data", "s3://", "s3:///prefix", "gs://b"])
 def test_what_is_no_store_is_refused_by_the_settings_name(text: str) -> None:
-    with pytest.raises(BadSetting, match="CARET_TELEMETRY_STORE"):
-        storage_from("CARET_TELEMETRY_STORE", text)
+    with pytest.raises(BadSetting, match="CARET_CONTENT_STORAGE"):
+        storage_from("CARET_CONTENT_STORAGE", text)

@@ -42,8 +42,8 @@ async def test_what_a_limit_refused_is_on_the_page() -> None:
     await quotas.leases.sweep()
     page = _told(AdmissionMetrics(make_load("fast"), quotas))
 
-    assert 'caret_limited_requests_total{limit="user"} 1.0' in page
-    assert "caret_limits_alone 0.0" in page
+    assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
+    assert "caret_rate_limit_store_unavailable 0.0" in page
     assert 'caret_leased_units{limit="user"} 0.0' in page
     assert 'caret_lease_calls_total{result="answered"} 2.0' in page
     assert 'caret_lease_calls_total{result="failed"} 0.0' in page
@@ -63,8 +63,8 @@ def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:
 
     shed = '{mode="inline",pool="fast",trigger="prefetch"}'
     assert f"caret_shed_requests_total{shed} 1.0" in page
-    assert 'caret_pool_requests{pool="fast"} 0.0' in page
-    assert 'caret_pool_limit{pool="fast"} 64.0' in page
+    assert 'caret_pool_requests_in_flight{pool="fast"} 0.0' in page
+    assert 'caret_pool_concurrency_limit{pool="fast"} 64.0' in page
     assert 'caret_pool_first_token_p99_seconds{mode="inline",pool="fast"} 1.0' in page
 
 

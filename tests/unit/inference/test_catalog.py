@@ -202,7 +202,7 @@ def test_a_bad_file_is_refused_by_what_is_wrong_with_it(tmp_path: Path, what: st
     with pytest.raises(BadSetting, match=named) as refused:
         read_catalog(path)
 
-    assert "CARET_POOLS" in str(refused.value)
+    assert "CARET_POOLS_FILE" in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

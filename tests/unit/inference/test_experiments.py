@@ -87,7 +87,7 @@ def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, part: str) -> None:
-    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS") as refused:
+    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE") as refused:
         _read(tmp_path, text)
 
     assert part in str(refused.value)

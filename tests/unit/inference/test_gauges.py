@@ -67,11 +67,11 @@ def test_seats_clients_and_backlog_are_as_of_now() -> None:
     gauges = make_gauges(FakeClock())
 
     with gauges.seats.one(ACME, max_of_tenant=5):
-        assert value(gauges.families(), "caret_seats_taken") == 1
+        assert value(gauges.families(), "caret_completions_in_flight") == 1
 
-    assert value(gauges.families(), "caret_seats_taken") == 0
+    assert value(gauges.families(), "caret_completions_in_flight") == 0
     assert value(gauges.families(), "caret_journal_segments") == 4
-    assert value(gauges.families(), "caret_journal_unwritten") == 2
+    assert value(gauges.families(), "caret_journal_unwritten_records") == 2
     assert value(gauges.families(), "process_resident_memory_bytes")
 
 
@@ -95,11 +95,11 @@ def test_each_replica_has_its_load_and_its_circuit() -> None:
     with replicas.attempt(one):
         families = list(gauges.families())
 
-    assert value(families, "caret_replica_requests", replica=one.name) == 1
-    assert value(families, "caret_replica_requests", replica=two.name) == 0
-    assert value(families, "caret_replica_circuit", replica=two.name, circuit="open") == 1
-    assert value(families, "caret_replica_circuit", replica=two.name, circuit="closed") == 0
-    assert value(families, "caret_replica_circuit", replica=one.name, circuit="closed") == 1
+    assert value(families, "caret_replica_requests_in_flight", replica=one.name) == 1
+    assert value(families, "caret_replica_requests_in_flight", replica=two.name) == 0
+    assert value(families, "caret_replica_circuit_state", replica=two.name, circuit="open") == 1
+    assert value(families, "caret_replica_circuit_state", replica=two.name, circuit="closed") == 0
+    assert value(families, "caret_replica_circuit_state", replica=one.name, circuit="closed") == 1
 
 
 def test_who_keeps_people_waiting_is_told() -> None:
@@ -114,8 +114,8 @@ def test_who_keeps_people_waiting_is_told() -> None:
         clock.pass_s(2.0)
         families = list(gauges.families())
 
-    assert value(families, "caret_replica_late", replica=one.name) == 1
-    assert value(families, "caret_replica_late", replica=two.name) == 0
+    assert value(families, "caret_replica_ejected", replica=one.name) == 1
+    assert value(families, "caret_replica_ejected", replica=two.name) == 0
 
 
 async def test_who_was_moved_from_there_is_told() -> None:
@@ -135,15 +135,20 @@ async def test_who_was_moved_from_there_is_told() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     families = list(gauges.families())
 
-    assert value(families, "caret_replica_moved_total", replica=one.name) == MAX_CONSECUTIVE_LATE
-    assert value(families, "caret_replica_moved_total", replica=two.name) == 0
+    assert (
+        value(families, "caret_replica_rerouted_requests_total", replica=one.name)
+        == MAX_CONSECUTIVE_LATE
+    )
+    assert value(families, "caret_replica_rerouted_requests_total", replica=two.name) == 0
 
 
 def test_the_pools_and_their_replicas_are_told() -> None:
     families = list(make_gauges(FakeClock()).families())
 
     assert value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
-    assert value(families, "caret_pool_replica", pool="demo-fast", replica="engine-2:8000") == 1
+    assert (
+        value(families, "caret_pool_replica_info", pool="demo-fast", replica="engine-2:8000") == 1
+    )
 
 
 def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
@@ -159,8 +164,8 @@ def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
 
     assert value(families, "caret_replica_drained", replica=one.name) == 1
     assert value(families, "caret_replica_drained", replica=two.name) == 0
-    assert value(families, "caret_replica_rest_seconds", replica=two.name) == EJECTION_S - 0.5
-    assert value(families, "caret_replica_rest_seconds", replica=one.name) is None
+    assert value(families, "caret_replica_cooldown_seconds", replica=two.name) == EJECTION_S - 0.5
+    assert value(families, "caret_replica_cooldown_seconds", replica=one.name) is None
 
 
 async def test_engines_behind_one_address_are_one() -> None:
@@ -171,11 +176,11 @@ async def test_engines_behind_one_address_are_one() -> None:
 
     families = list(watch.families())
     assert value(families, "caret_engine_up", replica=replica.name) == 1
-    assert value(families, "caret_engine_running") == 5
-    assert value(families, "caret_engine_waiting") == 7
-    assert value(families, "caret_engine_kv_usage") == 0.75
-    assert value(families, "caret_engine_prefix_tokens_total") == 5000
-    assert value(families, "caret_engine_prefix_found_tokens_total") == 3600
+    assert value(families, "caret_engine_requests_running") == 5
+    assert value(families, "caret_engine_requests_waiting") == 7
+    assert value(families, "caret_engine_kv_cache_usage_ratio") == 0.75
+    assert value(families, "caret_engine_prefix_cache_queries_total") == 5000
+    assert value(families, "caret_engine_prefix_cache_hits_total") == 3600
 
 
 async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -> None:
@@ -188,7 +193,7 @@ async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -
     await watch.round()
 
     assert value(watch.families(), "caret_engine_up") == 0
-    assert value(watch.families(), "caret_engine_running") is None
+    assert value(watch.families(), "caret_engine_requests_running") is None
 
 
 async def test_an_engine_that_never_answers_holds_nobody_up(
@@ -223,4 +228,4 @@ async def test_a_stalled_loop_shows_as_lag() -> None:
     await asyncio.sleep(PROBE_EVERY_S * 1.5)
     probing.cancel()
 
-    assert value(lag.families(), "caret_loop_lag_seconds_sum") == pytest.approx(0.3)
+    assert value(lag.families(), "caret_event_loop_lag_seconds_sum") == pytest.approx(0.3)

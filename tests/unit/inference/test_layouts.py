@@ -196,5 +196,5 @@ def test_a_variant_may_rank_files_by_what_they_share_with_the_lines_before() -> 
     [{"layout": "psd"}, {"ranking": "size"}, {"files_share": 0.7}, {"suffix_share": 0.9}],
 )
 def test_a_variant_that_names_nothing_is_refused_at_start(fields: dict[str, Any]) -> None:
-    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS: e/v"):
+    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE: e/v"):
         validate_variants([Variant("e/v", **fields)])

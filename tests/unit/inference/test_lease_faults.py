@@ -152,7 +152,7 @@ async def test_what_is_settled_after_its_bucket_was_forgotten_is_counted(
     (spent,) = await gateway.leases.take([SpendRequest(BUDGET, 60)])
     for number in range(5):
         await gateway.spends(
-            SpendRequest(replace(BUDGET, key=f"caret:budget:{{acme}}:{number}"), 1)
+            SpendRequest(replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}"), 1)
         )
 
     gateway.leases.settle(spent, 50)

@@ -227,7 +227,9 @@ async def test_a_crowd_of_keys_takes_bounded_memory_and_gives_its_leases_back(
     store: TurnedStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=50)
-    rules = [replace(BUDGET, key=f"caret:budget:{{acme}}:{number}") for number in range(10_000)]
+    rules = [
+        replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}") for number in range(10_000)
+    ]
 
     for rule in rules:
         await gateway.spends(SpendRequest(rule, 1))

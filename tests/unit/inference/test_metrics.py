@@ -59,9 +59,9 @@ def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> N
     metrics.ended(account)
     metrics.ended(make_ended())
 
-    assert told(metrics, "caret_cancel_seconds_count") == 1
-    assert told(metrics, "caret_cancel_seconds_bucket", le="0.002") == 0
-    assert told(metrics, "caret_cancel_seconds_bucket", le="0.005") == 1
+    assert told(metrics, "caret_cancellation_seconds_count") == 1
+    assert told(metrics, "caret_cancellation_seconds_bucket", le="0.002") == 0
+    assert told(metrics, "caret_cancellation_seconds_bucket", le="0.005") == 1
 
 
 def test_a_completion_without_text_has_no_first_token() -> None:
@@ -103,9 +103,9 @@ def test_the_hit_rate_is_of_prompts_whose_engine_told() -> None:
     metrics.ended(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
     metrics.ended(make_ended(prompt_tokens=50, cached_tokens=None))
 
-    assert told(metrics, "caret_prompts_total") == 2
+    assert told(metrics, "caret_assembled_prompts_total") == 2
     assert told(metrics, "caret_prompt_tokens_total") == 150
-    assert told(metrics, "caret_told_prompt_tokens_total") == 100
+    assert told(metrics, "caret_prompt_tokens_with_cache_info_total") == 100
     assert told(metrics, "caret_cached_tokens_total", pool="fast") == 90
     assert told(metrics, "caret_generated_tokens_total") == 7
 
@@ -126,7 +126,7 @@ def test_why_the_filter_cut_is_counted() -> None:
 
     metrics.ended(make_ended(cut_reason="repetition"))
 
-    assert told(metrics, "caret_cuts_total", reason="repetition") == 1
+    assert told(metrics, "caret_filtered_completions_total", reason="repetition") == 1
 
 
 def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:

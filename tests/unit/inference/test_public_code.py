@@ -154,7 +154,7 @@ def test_what_is_no_source_is_left_out(tmp_path: Path) -> None:
 def test_a_file_that_is_no_index_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "index").write_bytes(data)
 
-    with pytest.raises(BadSetting, match="CARET_PUBLIC_CODE"):
+    with pytest.raises(BadSetting, match="CARET_PUBLIC_CODE_INDEX"):
         PublicCodeIndexFile(tmp_path / "index")
 
 

@@ -19,36 +19,36 @@ from tenants.fleet.pools.recent_scrapes import RecentScrapes
 ONE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
 caret_pool{pool="quality",tier="quality",model="qwen"} 1.0
-caret_pool_replica{pool="fast",replica="one:1"} 1.0
-caret_pool_replica{pool="fast",replica="two:1"} 1.0
-caret_pool_replica{pool="quality",replica="two:1"} 1.0
-caret_pool_requests{pool="fast"} 6.0
-caret_pool_limit{pool="fast"} 10.0
-caret_replica_requests{replica="one:1"} 4.0
-caret_replica_requests{replica="two:1"} 2.0
-caret_replica_circuit{replica="one:1",circuit="closed"} 1.0
-caret_replica_circuit{replica="two:1",circuit="open"} 1.0
-caret_replica_circuit{replica="two:1",circuit="closed"} 0.0
-caret_replica_rest_seconds{replica="two:1"} 1.5
+caret_pool_replica_info{pool="fast",replica="one:1"} 1.0
+caret_pool_replica_info{pool="fast",replica="two:1"} 1.0
+caret_pool_replica_info{pool="quality",replica="two:1"} 1.0
+caret_pool_requests_in_flight{pool="fast"} 6.0
+caret_pool_concurrency_limit{pool="fast"} 10.0
+caret_replica_requests_in_flight{replica="one:1"} 4.0
+caret_replica_requests_in_flight{replica="two:1"} 2.0
+caret_replica_circuit_state{replica="one:1",circuit="closed"} 1.0
+caret_replica_circuit_state{replica="two:1",circuit="open"} 1.0
+caret_replica_circuit_state{replica="two:1",circuit="closed"} 0.0
+caret_replica_cooldown_seconds{replica="two:1"} 1.5
 caret_replica_drained{replica="one:1"} 1.0
-caret_replica_late{replica="one:1"} 0.0
-caret_replica_late{replica="two:1"} 1.0
+caret_replica_ejected{replica="one:1"} 0.0
+caret_replica_ejected{replica="two:1"} 1.0
 caret_engine_up{replica="one:1"} 1.0
 caret_engine_up{replica="two:1"} 0.0
-caret_engine_running{replica="one:1"} 9.0
-caret_engine_waiting{replica="one:1"} 3.0
-caret_engine_kv_usage{replica="one:1"} 0.5
-caret_engine_prefix_tokens_total{replica="one:1"} 1000.0
-caret_engine_prefix_found_tokens_total{replica="one:1"} 900.0
+caret_engine_requests_running{replica="one:1"} 9.0
+caret_engine_requests_waiting{replica="one:1"} 3.0
+caret_engine_kv_cache_usage_ratio{replica="one:1"} 0.5
+caret_engine_prefix_cache_queries_total{replica="one:1"} 1000.0
+caret_engine_prefix_cache_hits_total{replica="one:1"} 900.0
 caret_speculation_acceptance{pool="fast",language="python"} 0.6
 caret_shed_requests_total{pool="fast",mode="inline",trigger="prefetch"} 4.0
 caret_shed_requests_total{pool="fast",mode="fim",trigger="automatic"} 1.0
 caret_shed_requests_total{pool="quality",mode="chat",trigger="manual"} 0.0
-caret_told_prompt_tokens_total{pool="fast",mode="inline"} 100.0
+caret_prompt_tokens_with_cache_info_total{pool="fast",mode="inline"} 100.0
 caret_cached_tokens_total{pool="fast",mode="inline"} 80.0
-caret_told_prompt_tokens_total{pool="fast",mode="warm_up"} 900.0
+caret_prompt_tokens_with_cache_info_total{pool="fast",mode="warm_up"} 900.0
 caret_cached_tokens_total{pool="fast",mode="warm_up"} 0.0
-caret_prompts_total{pool="fast",mode="inline"} 50.0
+caret_assembled_prompts_total{pool="fast",mode="inline"} 50.0
 caret_prompt_tokens_total{pool="fast",mode="inline"} 5000.0
 caret_generated_tokens_total{pool="fast",mode="inline"} 500.0
 caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.1"} 50.0
@@ -67,7 +67,7 @@ TWO = ONE.replace(
 
 
 REFUSED = (
-    'caret_replica_refused{pool="fast",replica="three:1",reason="block_size",found="16",'
+    'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",found="16",'
     'wanted="32"} 1.0\n'
 )
 

@@ -20,8 +20,8 @@ _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _BODY: Final = "body_file"
 _OPERATION: Final = "operation"
 EPILOG: Final = (
-    "CARET_URL is the console's address, CARET_SERVICE_KEY a service key (cpk_svc_...); both may "
-    "stand in files named by CARET_URL_FILE and CARET_SERVICE_KEY_FILE."
+    "CARET_CONSOLE_URL is the console's address, CARET_SERVICE_KEY a service key (cpk_svc_...). "
+    "CARET_CONSOLE_URL_FILE and CARET_SERVICE_KEY_FILE may name files that hold them."
 )
 
 

@@ -49,7 +49,7 @@ def run(
 ) -> int:
     """The exit code."""
     try:
-        url = _setting(environment, "CARET_URL") or DEFAULT_URL
+        url = _setting(environment, "CARET_CONSOLE_URL") or DEFAULT_URL
         caller = Caller(url, _setting(environment, "CARET_SERVICE_KEY"), transport=transport)
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _complain(str(error), EXIT_USAGE)

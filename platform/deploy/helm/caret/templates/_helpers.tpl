@@ -85,10 +85,10 @@ tolerations:
 - {name: CARET_CSRF_TRUSTED_ORIGINS, value: "https://{{ .Values.console.host }}"}
 - {name: CARET_CONSOLE_URL, value: "https://{{ .Values.console.host }}"}
 - {name: CARET_GATEWAY_URL, value: "https://{{ .Values.gateway.host }}"}
-- {name: CARET_GATEWAY_METRICS, value: {{ include "caret.gatewayMetrics" . | quote }}}
-- {name: CARET_TELEMETRY_STORE, value: {{ .Values.stores.telemetry | quote }}}
-- {name: CARET_EXPORT_STORE, value: {{ .Values.stores.exports | quote }}}
-- {name: CARET_DESTROYED_KEYS_STORE, value: {{ .Values.stores.destroyedKeys | quote }}}
+- {name: CARET_GATEWAY_METRICS_URLS, value: {{ include "caret.gatewayMetrics" . | quote }}}
+- {name: CARET_CONTENT_STORAGE, value: {{ .Values.stores.telemetry | quote }}}
+- {name: CARET_EXPORT_STORAGE, value: {{ .Values.stores.exports | quote }}}
+- {name: CARET_TOMBSTONE_STORAGE, value: {{ .Values.stores.destroyedKeys | quote }}}
 {{- range $setting, $key := .Values.secrets.optional }}
 - {name: {{ $setting }}_FILE, value: /run/caret/secrets/{{ $key }}}
 {{- end }}
@@ -98,7 +98,7 @@ tolerations:
 {{/* Of what tells Prometheus of itself besides gateways; who may ask is in network.yaml. */}}
 {{- define "caret.metricsPort" -}}
 - {name: CARET_METRICS_HOST, value: 0.0.0.0}
-- {name: CARET_CONTROL_METRICS_PORT, value: "8403"}
+- {name: CARET_CONTROL_PLANE_METRICS_PORT, value: "8403"}
 {{- end }}
 
 {{- define "caret.settings" -}}
