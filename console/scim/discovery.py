@@ -23,7 +23,15 @@ from scim2_models import (
 )
 
 from console.scim.base_view import answer, answer_json
-from tenants.identity.scim.resources import POLICY, ScimGroupResource, ScimUserResource
+from tenants.identity.scim.resources import (
+    POLICY,
+)
+from tenants.identity.scim.resources import (
+    Group as ScimGroupResource,
+)
+from tenants.identity.scim.resources import (
+    User as ScimUserResource,
+)
 from tenants.identity.scim.search import MAX_RESULTS
 from tenants.security.authorization.actor import Actor
 

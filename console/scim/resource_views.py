@@ -28,7 +28,8 @@ from console.scim.base_view import (
     scim_endpoint,
 )
 from tenants.identity.scim import groups, queries, users
-from tenants.identity.scim.resources import ScimGroupResource, ScimUserResource
+from tenants.identity.scim.resources import Group as ScimGroupResource
+from tenants.identity.scim.resources import User as ScimUserResource
 from tenants.identity.scim.search import SearchResult
 from tenants.security.authorization.actor import Actor
 

@@ -82,9 +82,8 @@ def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
 
     Raises Forbidden, NotFound, Conflict.
     """
-    mark_snapshot_stale(
-        tenant_id=actor.tenant_id
-    )  # locks the tenant: two owners cannot both be last
+    # It locks the tenant: two owners cannot both be the last one to leave.
+    mark_snapshot_stale(tenant_id=actor.tenant_id)
     held = Role(find_membership(tenant_id=actor.tenant_id, user_id=user_id).role)
     is_leaving = wanted is None and user_id == actor.user_id
     if Role.OWNER in (held, wanted) and not is_leaving:

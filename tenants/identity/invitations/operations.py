@@ -108,9 +108,8 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
     user = User.objects.get(id=guest.user_id)
     with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
-        mark_snapshot_stale(
-            tenant_id=token.tenant_id
-        )  # locks the tenant: no change of roles meanwhile
+        # It locks the tenant: roles cannot change meanwhile.
+        mark_snapshot_stale(tenant_id=token.tenant_id)
         found = _find_open(token, now)
         if found.email != user.email:
             raise Forbidden("This invitation was sent to another address. Sign in with that one.")

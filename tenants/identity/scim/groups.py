@@ -14,7 +14,8 @@ from tenants.base.permissions import Permission, Role
 from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.scim.provisioning import sync_member
 from tenants.identity.scim.queries import group_row, groups_of
-from tenants.identity.scim.resources import POLICY, ScimGroupResource
+from tenants.identity.scim.resources import POLICY
+from tenants.identity.scim.resources import Group as ScimGroupResource
 from tenants.identity.teams.operations import create_team, delete_team, rename_team
 from tenants.models import ScimGroup, ScimGroupMember, ScimUser
 from tenants.security.audit.operations import ChangeFields, record_change

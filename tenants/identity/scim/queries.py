@@ -25,10 +25,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Permission, Role
 from tenants.identity.scim.resources import (
+    Group as ScimGroupResource,
+)
+from tenants.identity.scim.resources import (
     GroupMember,
-    ScimGroupResource,
-    ScimUserResource,
     etag_of,
+)
+from tenants.identity.scim.resources import (
+    User as ScimUserResource,
 )
 from tenants.identity.scim.search import (
     FilterColumns,

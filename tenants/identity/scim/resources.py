@@ -35,7 +35,9 @@ class Email(ComplexAttribute):
     primary: bool | None = None
 
 
-class ScimUserResource(Resource[Any]):
+# /Schemas names resource types by their classes, so User and Group have SCIM's names. Importers
+# call them ScimUserResource and ScimGroupResource.
+class User(Resource[Any]):
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:User")
 
     user_name: Annotated[str | None, Uniqueness.server, Required.true] = None
@@ -48,20 +50,20 @@ class ScimUserResource(Resource[Any]):
 
 class GroupMember(ComplexAttribute):
     value: Annotated[str | None, Mutability.immutable] = None
-    ref: Annotated[Reference["ScimUserResource"] | None, Mutability.immutable] = Field(
+    ref: Annotated[Reference["User"] | None, Mutability.immutable] = Field(
         None, serialization_alias="$ref", validation_alias="$ref"
     )
     display: Annotated[str | None, Mutability.read_only] = None
 
 
-class ScimGroupResource(Resource[Any]):
+class Group(Resource[Any]):
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
 
     display_name: Annotated[str | None, Uniqueness.server, Required.true] = None
     members: list[GroupMember] | None = None
 
 
-def address_of(user: ScimUserResource) -> str:
+def address_of(user: User) -> str:
     """His primary address, else the first, else his name if it is one; "" for none. Lower case."""
     emails = [email for email in user.emails or [] if email.value]
     primary = next((email for email in emails if email.primary), emails[0] if emails else None)
@@ -71,7 +73,7 @@ def address_of(user: ScimUserResource) -> str:
     return name if "@" in name else ""
 
 
-def full_name(user: ScimUserResource) -> str:
+def full_name(user: User) -> str:
     """As a person would be addressed; "" for unknown."""
     if user.display_name:
         return user.display_name.strip()

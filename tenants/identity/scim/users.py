@@ -15,7 +15,8 @@ from tenants.base.text_validation import is_storable
 from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.scim.provisioning import deprovision, sync_member
 from tenants.identity.scim.queries import user_row, users_of
-from tenants.identity.scim.resources import POLICY, ScimUserResource, address_of
+from tenants.identity.scim.resources import POLICY, address_of
+from tenants.identity.scim.resources import User as ScimUserResource
 from tenants.models import ScimUser
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
