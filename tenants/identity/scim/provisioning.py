@@ -20,7 +20,7 @@ from tenants.compliance.data_subjects.anonymization import anonymize_recipients
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.identity.members.operations import insert_membership
-from tenants.identity.scim.resources import User as ScimUserResource as Person
+from tenants.identity.scim.resources import User as Person
 from tenants.identity.scim.resources import full_name
 from tenants.models import (
     AlertDelivery,
