@@ -213,7 +213,7 @@ def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
     found = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
     members: defaultdict[UUID, list[GroupMember]] = defaultdict(list)
     for team_id, user_id in found.values_list("team_id", "scim_user_id"):
-        reference = Reference["User"](_location("Users", user_id))
+        reference = Reference[ScimUserResource](_location("Users", user_id))
         members[team_id].append(GroupMember(value=str(user_id), ref=reference))
     return dict(members)
 
