@@ -113,18 +113,18 @@ class CompletionMetrics:
 
     def _count_tokens(self, account: RequestTrace, mode: str) -> None:
         tokens, pool = self._tokens, account.pool
-        tokens["prompts"].add(1, mode, pool)
+        tokens["assembled_prompts"].add(1, mode, pool)
         tokens["prompt_tokens"].add(account.prompt_tokens, mode, pool)
         tokens["generated_tokens"].add(account.generated_tokens, mode, pool)
         if account.cached_tokens is not None:
-            tokens["told_prompt_tokens"].add(account.prompt_tokens, mode, pool)
+            tokens["prompt_tokens_with_cache_info"].add(account.prompt_tokens, mode, pool)
             tokens["cached_tokens"].add(account.cached_tokens, mode, pool)
 
 
 _TOKENS: Final = {
-    "prompts": "Prompts that an engine was asked to complete.",
+    "assembled_prompts": "Prompts that an engine was asked to complete.",
     "prompt_tokens": "Of those prompts.",
-    "told_prompt_tokens": "Of prompts whose engine told how many of them were cached.",
+    "prompt_tokens_with_cache_info": "Of prompts whose engine told how many of them were cached.",
     "cached_tokens": "Of those, the ones found in the prefix cache.",
     "generated_tokens": "That engines generated.",
 }

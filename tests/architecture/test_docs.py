@@ -51,7 +51,7 @@ def _written() -> set[str]:
     ]
     names = {name for row in rows for name in re.findall(f"`({_SETTING})`", row)}
     short = [part for row in rows for part in re.findall(r"`\.\.\.(_[A-Z_]+)`", row)]
-    kin = {f"CARET_SHED{part}" for part in short if part.endswith("_MS")}
+    kin = {f"CARET_FIRST_TOKEN_TARGET{part}" for part in short if part.endswith("_MS")}
     return names | kin
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from caret.local.paths import REPOSITORY
 
 _REFUSALS: Final = frozenset(
-    {"Conflict", "Forbidden", "Invalid", "LimitReached", "NotFound", "Unauthenticated"}
+    {"Conflict", "Forbidden", "InvalidValue", "LimitReached", "NotFound", "Unauthenticated"}
 )
 
 

@@ -239,7 +239,7 @@ def test_erasure_that_failed_goes_on_with_the_next_run(
         delete(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(object_store, "delete", failing)
+        patch.setattr(object_store, "delete_object", failing)
         sweep()
     (unfinished,) = acme.erasures
 

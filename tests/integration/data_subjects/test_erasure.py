@@ -44,7 +44,7 @@ from tenants.models import (
     User,
 )
 from tenants.privacy.consent.queries import list_receipts
-from tenants.privacy.content_capture import erasure as telemetry_erasure
+from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
@@ -184,7 +184,7 @@ def test_one_that_is_killed_goes_on_with_the_same_id(
 ) -> None:
     demand(acme)
     with monkeypatch.context() as patched:
-        patched.setattr(anonymization, "forget", lambda *_: pytest.fail("killed"))
+        patched.setattr(anonymization, "anonymize", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (killed,) = ids_of(acme)["UsageRecord"]
@@ -258,7 +258,7 @@ def test_a_storage_that_fails_leaves_it_under_way(
         raise OSError
 
     with monkeypatch.context() as patched:
-        patched.setattr(telemetry_erasure, "erase_demanded", fail)
+        patched.setattr(content_erasure, "erase_requested", fail)
         failed = run_due_erasures(now=timezone.now())
 
     assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)

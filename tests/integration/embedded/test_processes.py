@@ -26,7 +26,7 @@ _SUPERVISOR = """
     import os, sys, time
     from pathlib import Path
     from caret.local.process_tag import environment_with
-    from caret.local.child_process import Child, ChildSpec, dying_with_parent
+    from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
     from caret.local.watchdog import Watchdog
 
     mark, log_file, guarded = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "guarded"
@@ -38,7 +38,7 @@ _SUPERVISOR = """
         log_file=log_file,
         environment=dict(os.environ) | environment_with(mark),
     )
-    child = Child(spec)
+    child = ChildProcess(spec)
     child.start()
     print("started", flush=True)
     time.sleep(600)

@@ -219,13 +219,13 @@ def test_a_key_that_came_back_from_a_backup_is_seen_to_open(acme: Company) -> No
 _OTHER_PROCESS = """
 import sys, django
 django.setup()
-from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import open_sealed
 tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
 for _ in range(2):
     try:
-        print(open_sealed(tenant_id, place=Place("telemetry", "content", "7"), sealed=sealed))
+        print(open_sealed(tenant_id, place=SealContext("telemetry", "content", "7"), sealed=sealed))
     except KeyDestroyed:
         print("destroyed")
     sys.stdout.flush()

@@ -134,7 +134,7 @@ def test_who_is_never_idle_gets_an_invoice_nevertheless(
         return num_batches
 
     use(company, company.developer, OCTOBER, **MUCH)
-    monkeypatch.setattr(operations, "rate", rate_while_more_comes)
+    monkeypatch.setattr(operations, "rate_tenant", rate_while_more_comes)
 
     assert len(issue_due(company.tenant_id, now=AFTER)) == 1
 

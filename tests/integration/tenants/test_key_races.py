@@ -134,7 +134,7 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
             assert is_locked.wait(timeout=10)
         return execute(sql, *arguments)
 
-    monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
+    monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
     with connection.execute_wrapper(meet_a_rotation):
         sealed = seal(acme, "user:bob")
     for thread in rotations:
@@ -171,7 +171,7 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
         return make(**fields)
 
     monkeypatch.setattr(key_creation, "new_key", new_key_later)
-    monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
+    monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
     maker.start()
     assert is_making.wait(timeout=10)
     sealed = seal(acme, "user:ada")

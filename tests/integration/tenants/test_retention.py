@@ -359,7 +359,7 @@ def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
             raise OSError
         return delete(data_class, **given)
 
-    monkeypatch.setattr(purging, "delete_some", failing)
+    monkeypatch.setattr(purging, "delete_batch", failing)
 
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
     (unfinished,) = [

@@ -19,7 +19,7 @@ DEEP = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 FUZZ = """
 import random
 from caret.foundation.parsing.grammars import Grammar
-from caret.foundation.parsing.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 pieces = ["- ", "? ", ": ", "a: ", "a", " ", "  ", "\\n", "\\r", "\\t", "\\0", "[", "}", '"', "'"]
 pieces += ["|\\n", "&a ", "!t ", "---\\n", "#", ': "\\n', '"\\n":\\n', "\\n - ", ", "]
@@ -30,8 +30,8 @@ for _ in range(250):
     lines = (" " * (n % width if chance.random() < 0.9 else 0) + piece for n in range(400))
     for text in (piece * 300, "\\n".join(lines)):
         try:
-            parse(Grammar.YAML, text[:8_000].encode(), Allowance(total_s=1.0))
-        except Unparsed:
+            parse(Grammar.YAML, text[:8_000].encode(), ParseBudget(total_s=1.0))
+        except ParseAbandoned:
             pass
 """
 

@@ -79,7 +79,7 @@ def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
     [
         ("experiments = [", "Invalid value"),
         ("[[experiments]]\nname = 'a'\nvariants = []", "needs variants"),
-        ("[[experiments]]\nname = 'a'\nvariants = [{name='x'}, {name='x'}]", "name of its own"),
+        ("[[experiments]]\nname = 'a'\nvariants = [{name='x'}, {name='x'}]", "different names"),
         ("[[experiments]]\nname = 'a'\nvariants = [{name='x', weight=0}]", "weights"),
         ("[[experiments]]\nname = 'a'\nvariants = [{name='x', files_share=2.0}]", "files_share"),
         ("[[experiments]]\nname = 'a'\nvariants = [{name='x', colour='red'}]", "colour"),

@@ -184,7 +184,7 @@ async def test_a_new_connection_that_the_server_closes_is_a_failure() -> None:
 async def test_connections_that_were_idle_for_too_long_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_client, "KEPT_S", 0.0)
+    monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 0.0)
     async with serving(WHOLE) as (server, client):
         await lines_of(server, client)
 
@@ -192,7 +192,7 @@ async def test_connections_that_were_idle_for_too_long_are_closed(
 
 
 async def test_no_more_connections_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "MAX_KEPT", 2)
+    monkeypatch.setattr(http_client, "MAX_IDLE_CONNECTIONS", 2)
     async with serving(*[WHOLE] * 3) as (server, client):
         await asyncio.gather(*(lines_of(server, client) for _ in range(3)))
 
@@ -238,7 +238,7 @@ async def test_a_second_answer_to_one_request_is_not_taken_for_the_next_one_s() 
 
 
 async def test_what_comes_unasked_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "KEPT_S", 60.0)  # else idleness would close it as well
+    monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 60.0)  # else idleness would close it as well
     async with serving(WHOLE, WHOLE) as (server, client):
         await lines_of(server, client)
         server.writers[0].write(WHOLE)

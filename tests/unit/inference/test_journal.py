@@ -239,8 +239,8 @@ def test_the_segment_of_a_living_writer_is_not_abandoned(tmp_path: Path) -> None
 WRITER = """
 import sys, time
 from pathlib import Path
-from inference.recording.journal import Segment
-Segment(Path(sys.argv[1])).append(b"of the dead")
+from inference.recording.journal import JournalSegment
+JournalSegment(Path(sys.argv[1])).append(b"of the dead")
 print("written", flush=True)
 time.sleep(60)
 """

@@ -38,8 +38,8 @@ def test_blocks_are_finished_by_their_words_and_tags(
 def test_a_long_line_takes_no_more_than_its_share(grammar: Grammar, text: str) -> None:
     code = f"""
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.open_constructs import finishes
-assert finishes(Grammar({grammar.value!r}), {text}) is not None
+from inference.filtering.open_constructs import closing_candidates
+assert closing_candidates(Grammar({grammar.value!r}), {text}) is not None
 """
 
     child = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)

@@ -107,9 +107,9 @@ def test_a_pdf_is_the_same_bytes_each_time() -> None:
 
 def test_a_pdf_is_the_same_bytes_in_another_process() -> None:
     code = (
-        "import sys, msgspec; from tenants.billing.invoices.document import Document;"
+        "import sys, msgspec; from tenants.billing.invoices.document import InvoiceDocument;"
         "from tenants.billing.invoices.pdf import render;"
-        "made = msgspec.json.decode(sys.stdin.buffer.read(), type=Document);"
+        "made = msgspec.json.decode(sys.stdin.buffer.read(), type=InvoiceDocument);"
         "sys.stdout.buffer.write(render(made))"
     )
     other = subprocess.run(
