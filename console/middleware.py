@@ -2,7 +2,6 @@
 
 import codecs
 from collections.abc import Callable
-from typing import Final
 
 import structlog
 from django.contrib.auth import SESSION_KEY
@@ -11,34 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from redis import RedisError
 
 from caret.foundation.web.credential_notes import note_credential
-from console.operator_admin.session_cookies import is_operator_path
+from console.layout.content_security_policy import OPERATORS_POLICY, POLICY
+from console.sign_in.operator_cookies import is_operator_path
 from console.views.errors import unavailable
 
 logger = structlog.get_logger(__name__)
-# Nothing from elsewhere, nothing inline. The console works without its scripts, except for
-# passkeys, which browsers give to scripts alone, the playground and charts that live.
-_DIRECTIVES: Final = [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-]
-POLICY: Final = "; ".join(_DIRECTIVES)
-# The operators' pages have a typeface.
-OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
-
-
-def policy_with(*, style_nonce: str, connects_to: str) -> str:
-    """For a page whose script makes styles, and speaks to another origin."""
-    more = {
-        "style-src 'self'": f"style-src 'self' 'nonce-{style_nonce}'",
-        "connect-src 'self'": f"connect-src 'self' {connects_to}",
-    }
-    return "; ".join(more.get(directive, directive) for directive in _DIRECTIVES)
 
 
 class ContentSecurityPolicy:

@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from console.layout import urls as shell
 from console.views import (
     accept_invitation,
     export_download,
@@ -12,6 +11,7 @@ from console.views import (
     sign_in,
     signing_keys,
 )
+from console.views.account import urls as account
 from console.views.audit import urls as audit
 from console.views.audit_sinks import urls as sinks
 from console.views.billing import urls as billing
@@ -38,7 +38,7 @@ urlpatterns = [
     *usage.urlpatterns,
     *experiments.urlpatterns,
     *cache.urlpatterns,
-    *shell.urlpatterns,
+    *account.urlpatterns,
     *audit.urlpatterns,
     *billing.urlpatterns,
     *budgets.urlpatterns,

@@ -5,6 +5,18 @@ class TenantsConfig(AppConfig):
     name = "tenants"
 
     def ready(self) -> None:
-        # They register the system checks of the database role and of the root keys.
+        # These register the system checks of the database role and of the root keys.
         import caret.foundation.postgres.roles  # noqa: F401
         import tenants.security.encryption.startup_check  # noqa: F401
+
+        # A change of policy has effects in domains that stand above it, and publishes a snapshot
+        # that is compiled from all of them.
+        from tenants.fleet.snapshots.publisher import try_publish
+        from tenants.policy.operations import register_effect
+        from tenants.policy.snapshot_version import register_publisher
+        from tenants.privacy.consent_lifecycle import record_consent_by_policy
+        from tenants.privacy.retrieval_index.erasure import erase_disallowed_by_policy
+
+        register_publisher(try_publish)
+        register_effect(erase_disallowed_by_policy)
+        register_effect(record_consent_by_policy)

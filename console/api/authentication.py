@@ -13,7 +13,7 @@ from ninja.security import HttpBearer, SessionAuth
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import Problem, ProblemRaised
 from console.api.rate_limit import take_request
-from console.current_member import CurrentMember, client_address, find_member
+from console.sign_in.current_member import CurrentMember, client_address, find_member
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.security.authorization.actor import Actor

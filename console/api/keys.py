@@ -32,8 +32,8 @@ from tenants.identity.api_keys.queries import (
 from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, stored
 from tenants.identity.api_keys.unowned import list_unattended_keys
 from tenants.identity.api_keys.validation import MAX_NETWORKS, KeyRequest
-from tenants.identity.members.queries import list_members
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import list_members
 
 router = Router(tags=["keys"])
 

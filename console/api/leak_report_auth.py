@@ -25,7 +25,7 @@ from django.http import HttpRequest
 
 from caret.foundation.environment import BadSetting
 from console.api.rate_limit import take_request
-from console.current_member import client_address
+from console.sign_in.current_member import client_address
 
 KEY_ID_HEADER: Final = "Github-Public-Key-Identifier"
 SIGNATURE_HEADER: Final = "Github-Public-Key-Signature"

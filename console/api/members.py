@@ -21,13 +21,8 @@ from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import MAX_REASON_CHARS
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.member_lifecycle import change_role, remove_member
-from tenants.identity.members.queries import (
-    MemberRow,
-    TenantView,
-    find_member,
-    get_tenant,
-    page_of_members,
-)
+from tenants.identity.members.queries import TenantView, find_member, get_tenant, page_of_members
+from tenants.security.authorization.directory import MemberRow
 
 router = Router(tags=["members"])
 tenant_router = Router(tags=["tenant"])

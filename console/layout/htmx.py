@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
-from console.current_member import CurrentMember
+from console.sign_in.current_member import CurrentMember
 
 
 def render_page(

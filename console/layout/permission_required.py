@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, cast
 
 from django.http import HttpRequest, HttpResponse
 
-from console.current_member import CurrentMember
+from console.sign_in.current_member import CurrentMember
 from tenants.base.permissions import Permission
 
 P = ParamSpec("P")

@@ -22,8 +22,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from console.current_member import CurrentMember
 from console.layout.pending_form import PendingForm, store_pending_form
+from console.sign_in.current_member import CurrentMember
 from console.sign_in.session import provider_of, signed_in_at_s
 
 _CSRF_FIELD: Final = "csrfmiddlewaretoken"

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_GET
 from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
 from caret.capacity.plan import CapacityPlan, compute_plan
 from caret.capacity.plot import Drawing, PlotLabels, drawing
+from console.operator_admin.number_format import written
 from console.operator_admin.site import operator_required, page
-from console.templatetags.operators import written
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
 from tenants.fleet.pools.installation_status import read_installation

@@ -7,8 +7,8 @@ from django.utils.translation import gettext, ngettext
 
 from console.layout.csv_response import csv_response
 from console.operator_admin.change_log import ChangeLogEntry
+from console.operator_admin.number_format import why_refused
 from console.operator_admin.overview import of_installation
-from console.templatetags.operators import why_refused
 from tenants.compliance.exports.rows import Value
 from tenants.fleet.pools.installation_status import InstallationStatus
 from tenants.fleet.pools.pool_status import RejectedReplica, ReplicaStatus

@@ -31,7 +31,7 @@ from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import ProblemRaised
 from console.api.rate_limit import take_request
-from console.current_member import client_address
+from console.sign_in.current_member import client_address
 from tenants.base.errors import Conflict, DomainError, Forbidden, InvalidValue, NotFound
 from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.tokens import bearer_of

@@ -16,8 +16,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
 from redis import RedisError
 
-from console.current_member import client_address
-from console.operator_admin.session_cookies import is_operator_path
+from console.sign_in.current_member import client_address
+from console.sign_in.operator_cookies import is_operator_path
 from console.throttling import Secret, SecretAttempt, is_known_network, remember_network
 
 logger = structlog.get_logger(__name__)

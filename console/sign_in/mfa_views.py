@@ -18,8 +18,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from caret.foundation.ids import UserId
-from console.current_member import client_address
 from console.password_hashing import BUSY, TooManyHashes
+from console.sign_in.current_member import client_address
 from console.sign_in.devices import attempt_at
 from console.sign_in.mfa_adapter import record_new_factor
 from console.throttling import Secret, SecretAttempt, count_attempt, forgive_attempt

@@ -3,9 +3,9 @@
 from django import template
 from django.http import HttpRequest
 
-from console.current_member import CurrentMember
 from console.layout.navigation import NavigationGroup, NavigationLink, groups, own_links
 from console.layout.preferences import Preferences, preferences_of
+from console.sign_in.current_member import CurrentMember
 
 register = template.Library()
 

@@ -4,7 +4,7 @@ Whoever has done all steps, or put them away, has it in a cookie."""
 from django import template
 from django.http import HttpRequest
 
-from console.current_member import CurrentMember
+from console.sign_in.current_member import CurrentMember
 from console.views.onboarding.detail import is_dismissed
 from tenants.base.permissions import Permission
 

@@ -18,9 +18,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
-from console.current_member import client_address, set_session_tenant
 from console.error_messages import translate_error
 from console.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.sign_in.current_member import client_address, set_session_tenant
 from console.sign_in.devices import remember_place
 from console.sign_in.session import provider_of
 from console.throttling import AttemptThrottled, count_request_of_network
@@ -32,8 +32,8 @@ from tenants.identity.invitations.operations import (
     find_open_invitation,
 )
 from tenants.identity.members.operations import create_user
-from tenants.identity.members.queries import find_user
 from tenants.identity.sso.queries import provider_for
+from tenants.security.authorization.directory import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
 MAX_NAME_CHARS: Final = 120

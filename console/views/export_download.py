@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET
 from caret.foundation.ids import TenantId
 from console.api.problems import Problem, ProblemRaised, build_problem, problem_response
 from console.api.rate_limit import take_request
-from console.current_member import client_address
+from console.sign_in.current_member import client_address
 from tenants.base.errors import NotFound
 from tenants.compliance.exports.jobs.download import Download, find_link, open_download
 

@@ -19,11 +19,11 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
+from console.layout.content_security_policy import policy_with
 from console.layout.permission_required import permission_required
-from console.middleware import policy_with
 from console.playground_texts import COLUMNS, TEXTS
+from console.sign_in.current_member import CurrentMember, member_required
 from console.throttling import WINDOW_S, take_start_of_playground
 from tenants.base.errors import DomainError
 from tenants.base.permissions import Permission

@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.navigation import NavigationLink, all_links
+from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import KeyFilter, KeyOrder, find_keys
 from tenants.identity.members.search import MemberFilter, search_members

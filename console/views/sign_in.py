@@ -16,14 +16,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
-from console.current_member import (
+from console.outbound_limit import OUTWARD
+from console.password_hashing import BUSY, TooManyHashes, check_password
+from console.sign_in.current_member import (
     CurrentMember,
     client_address,
     member_required,
     set_session_tenant,
 )
-from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY, TooManyHashes, check_password
 from console.sign_in.devices import attempt_at
 from console.sign_in.next_page import next_page
 from console.sign_in.oidc import authorization_url

@@ -1,10 +1,13 @@
 """Names of domains as people write them, and what the DNS must say of one."""
 
 import re
+import uuid
 from typing import Final
 
 from tenants.base.errors import InvalidValue
 
+# Of the addresses that stand in the place of erased ones.
+ANONYMOUS_DOMAIN: Final = "@erased.invalid"
 TXT_PREFIX: Final = "caret-domain-verification="
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_CHARS: Final = 253
@@ -52,3 +55,8 @@ def read_domain(text: str) -> str:
 def domain_of(email: str) -> str:
     """Of an address in lower case; "" when it has none."""
     return email.rpartition("@")[2] if "@" in email else ""
+
+
+def anonymous_email() -> str:
+    """Return a unique address that nobody can have (RFC 2606)."""
+    return f"{uuid.uuid4()}{ANONYMOUS_DOMAIN}"

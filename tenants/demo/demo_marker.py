@@ -8,9 +8,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
 from tenants.demo.tenants import NAMES
 from tenants.demo.timeline import DemoTimeline
-from tenants.identity.members.queries import find_tenant, list_members
 from tenants.models import AuditEntry, Tenant
 from tenants.security.audit.operations import ChangeFields, record_change
+from tenants.security.authorization.directory import find_tenant, list_members
 
 BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
 SUFFIX: Final = " (demonstration)"

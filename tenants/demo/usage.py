@@ -14,10 +14,10 @@ from tenants.demo.outcome_generator import reactions_to, typed_of
 from tenants.demo.request_generator import DemoDeveloper, request_of
 from tenants.demo.timeline import DemoTimeline, TimelineEvent
 from tenants.demo.traffic_pattern import TrafficCalendar
-from tenants.identity.api_keys.operations import record_key_use
 from tenants.models import Outcome, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.row_mapping import Row
 from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
 

@@ -9,18 +9,19 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import parse_reason
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.operations import revoke_keys_of
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.api_keys.unowned import find_keys_shown_to
 from tenants.identity.invitations.operations import revoke_invitations_by
-from tenants.identity.members.queries import MemberRow, find_member, find_membership
+from tenants.identity.members.queries import find_member
 from tenants.identity.members.scim_sync import sync_scim_active
 from tenants.identity.members.sessions import end_sessions
 from tenants.models import Membership, TeamMembership
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.consent_lifecycle import end_consent
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MemberRow, find_membership
 
 
 @dataclass(frozen=True, slots=True)

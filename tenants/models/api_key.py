@@ -1,10 +1,13 @@
 """An API key: its digest, never its text. One that was rotated has two for a while."""
 
 import uuid
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Greatest
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.row_security import RowSecurity
@@ -73,3 +76,19 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return self.lookup_id
+
+
+def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
+    """Return the active keys that were neither created, rotated nor used for so long."""
+    # Postgres' GREATEST ignores nulls.
+    touched = Greatest("created_at", "issued_at", "last_used_at")
+    return (
+        keys.filter(active(now))
+        .annotate(touched_at=touched)
+        .filter(touched_at__lt=now - unused_for)
+    )
+
+
+def active(now: datetime) -> Q:
+    """Return the condition of a key that is neither revoked nor expired."""
+    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))

@@ -6,17 +6,53 @@ from typing import ClassVar, Final
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from caret.contracts.usage import SPANS_S
 from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
-from tenants.usage.reports.counters import COUNTER_NAMES
 
+# Columns by the number of seconds after which an accepted suggestion was looked at again.
+LOOKED_AT: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
+RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
+# One column for each field of tenants.usage.reports.counters.UsageCounters, in its order.
+ROLLUP_COLUMNS: Final = (
+    "requests",
+    "completed",
+    "cancelled",
+    "shed",
+    "filtered",
+    "errors",
+    "suggestions",
+    "suggested_chars",
+    "suggested_lines",
+    "parsed",
+    "parsed_valid",
+    "prompt_tokens",
+    "told_prompt_tokens",
+    "cached_tokens",
+    "generated_tokens",
+    "shown",
+    "seen",
+    "accepted",
+    "partly_accepted",
+    "rejected",
+    "shown_chars",
+    "seen_chars",
+    "accepted_chars",
+    "shown_lines",
+    "accepted_lines",
+    "accepted_tokens",
+    *(name for span_s in SPANS_S for name in (LOOKED_AT[span_s], RETAINED[span_s])),
+    "typed_chars",
+)
 # In the place of a user, which a key needs: what services' keys have used.
 SERVICES: Final = uuid.UUID(int=0)
 
 
 class _RollupRow(models.Model):
-    """Of one user's completions with one editor, language, model and variant. The counts are those
-    of tenants.usage.reports.counters, which says what they mean, a column each."""
+    """The counts of one user's completions with one editor, language, model and variant.
+
+    tenants.usage.reports.counters explains each of them.
+    """
 
     pk = models.CompositePrimaryKey(
         *("tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant")
@@ -37,7 +73,7 @@ class _RollupRow(models.Model):
         return f"{self.tenant_id} {self.starts_at:%Y-%m-%d %H}"
 
 
-for _name in COUNTER_NAMES:
+for _name in ROLLUP_COLUMNS:
     models.BigIntegerField(default=0).contribute_to_class(_RollupRow, _name)
 
 

@@ -12,9 +12,8 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.identity.api_keys.queries import idle_among
-from tenants.identity.members.queries import MemberRow, list_members
 from tenants.models import ApiKey
+from tenants.models.api_key import idle_among
 from tenants.policy.access_explanation import (
     AccessExplanation,
     AccessQuery,
@@ -35,6 +34,7 @@ from tenants.policy.overrides.queries import (
 )
 from tenants.policy.queries import find_policy, find_policy_document
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MemberRow, list_members
 
 
 @dataclass(frozen=True, slots=True)

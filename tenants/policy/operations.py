@@ -1,31 +1,53 @@
-"""Writes policies: a change is a new version with a reason, never an edit."""
+"""Write policies: a change is a new version with a reason, never an edit."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
-from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
-from tenants.models import PolicyVersion, Tenant
+from tenants.models import PolicyVersion
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_policy
-from tenants.privacy.consent_lifecycle import record_tenant_consent
-from tenants.privacy.retrieval_index.erasure import erase_disallowed
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A change of a tenant's policy whose transaction has not been committed yet."""
+
+    actor: Actor
+    old: TenantPolicy
+    new: TenantPolicy
+    version: int  # of the new policy
+    now: datetime
+
+
+PolicyEffect = Callable[[PolicyChange], None]
+_effects: list[PolicyEffect] = []
+
+
+def register_effect(effect: PolicyEffect) -> None:
+    """Call `effect` in the transaction of each change, with the tenant's row locked.
+
+    Effects run in the order of their registration.
+    """
+    if effect not in _effects:
+        _effects.append(effect)
 
 
 def set_policy(
     *, actor: Actor, document: object, reason: str, now: datetime, replaces: int | None = None
 ) -> PolicyInForce:
-    """Puts a new policy in force; gateways know it at once, and what it no longer lets be kept for
-    retrieval is erased with it.
+    """Put a new policy in force. Gateways learn it at once, and registered effects run with it.
 
-    `replaces` is the version that the author has seen; None: whichever is in force.
-    Raises Forbidden, Invalid, and Outdated when another one is in force by now.
+    `replaces` is the version that the author has seen; None: any version.
+    Raises Forbidden, InvalidValue, and VersionConflict when another version is in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
     policy = read_policy(document)
@@ -37,14 +59,9 @@ def set_policy(
         if replaces not in (None, held.version):
             raise VersionConflict(held=held.version, replaced=replaces)
         insert_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
-        status = TenantStatus(Tenant.objects.get(id=actor.tenant_id).status)
-        erase_disallowed(tenant_id=actor.tenant_id, policy=policy, status=status)
-        record_tenant_consent(
-            actor=actor,
-            change=(held.policy.telemetry, policy.telemetry),
-            policy_version=held.version + 1,
-            now=now,
-        )
+        change = PolicyChange(actor, held.policy, policy, held.version + 1, now)
+        for effect in _effects:
+            effect(change)
         record_change(
             actor=actor,
             action="policy.changed",

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from caret.contracts.policy import Telemetry
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
+from tenants.policy.operations import PolicyChange
 from tenants.policy.queries import find_policy
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.consent.consent import (
     NO_CONSENT,
     UserConsent,
@@ -84,17 +84,13 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     _erase_what_ended(actor, answers, now)
 
 
-def record_tenant_consent(
-    *,
-    actor: Actor,
-    change: tuple[Telemetry | None, Telemetry | None],
-    policy_version: int,
-    now: datetime,
-) -> None:
-    """Call in the transaction of a change of policy, with the tenant's row locked: leaves receipts
-    of what the tenant allows or no longer allows, whose users' consent ends with it. Raises
-    Invalid."""
-    before, after = change
+def record_consent_by_policy(change: PolicyChange) -> None:
+    """Write receipts for what a change of policy allows or no longer allows.
+
+    The users' consent to what it no longer allows ends. Raises InvalidValue.
+    """
+    actor, now = change.actor, change.now
+    before, after = change.old.telemetry, change.new.telemetry
     answers = answers_of_policy(before, after)
     if any(answer.is_given for answer in answers) and after is not None:
         require_current("telemetry.wording", asked=after.wording, current=TENANT_CONSENT_TEXT)
@@ -102,7 +98,7 @@ def record_tenant_consent(
         lets = tenant_consent(after)
         for user_id, said in find_latest_statements(tenant_id=actor.tenant_id).items():
             answers += answers_of_choice(user_id, said, effective_consent(consent_of(said), lets))
-    write_receipts(answers, actor=actor, now=now, policy_version=policy_version)
+    write_receipts(answers, actor=actor, now=now, policy_version=change.version)
     _erase_what_ended(actor, answers, now)
 
 

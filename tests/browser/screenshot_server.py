@@ -16,8 +16,8 @@ from playwright.sync_api import Page as Tab
 from caret.local.paths import EmbeddedPaths
 from tenants.base.permissions import Role
 from tenants.demo.tenants import NAMES
-from tenants.identity.members.queries import find_tenant, list_members
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import find_tenant, list_members
 from tests.browser.chromium import GUARDED, chromium
 from tests.browser.pages import Page, all_pages
 from tests.browser.sample_data import Scene

@@ -12,9 +12,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.preferences import THEMES, Preferences, keep, list_time_zones, preferences_of
+from console.sign_in.current_member import CurrentMember, member_required
 
 _PAGE: Final = "console/account/preferences.html"
 

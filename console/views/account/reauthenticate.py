@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.next_page import next_page
 from console.sign_in.session import provider_of
 from console.views.sign_in import to_provider

@@ -5,9 +5,9 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.pending_form import find_pending_form
+from console.sign_in.current_member import CurrentMember, member_required
 
 _PAGE: Final = "console/account/go_on.html"
 _GONE: Final = 410

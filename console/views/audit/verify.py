@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.signing_keys import signing_keys

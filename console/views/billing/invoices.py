@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.pagination import page_links
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.invoice_presenters import shown_document
 from console.views.billing.tabs import tabs
 from tenants.base.errors import InvalidValue

@@ -11,10 +11,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.pagination import page_url
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.charts import spent_chart
 from console.views.billing.presenters import (
     SpendRow,

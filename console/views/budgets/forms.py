@@ -16,8 +16,8 @@ from tenants.base.errors import InvalidValue
 from tenants.base.money import MAX_MICROS, MICROS
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms
 from tenants.billing.budgets.queries import BudgetView
-from tenants.identity.members.queries import find_user
 from tenants.identity.teams.queries import TeamView
+from tenants.security.authorization.directory import find_user
 
 _DECIMALS: Final = 6  # of a unit: micros
 # By the operations' name of what is wrong.

@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.content_exclusion import matching_globs
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.tabs import Tab, tabs_of
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import MAX_TEXT_CHARS, add_refusal, whole_number
 from console.views.policies.place_form import AS_TYPED, PlaceForm
 from console.views.policies.policy_draft import PolicyDraft, read_draft

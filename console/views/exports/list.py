@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.pagination import page_links
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.exports.presenters import row_of
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission

@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.crypto.signing import PublicKeys
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.permissions import Permission
 from tenants.base.signing_keys import signing_keys

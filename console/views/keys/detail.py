@@ -6,8 +6,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from caret.foundation.ids import LookupId
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import key_line, scope_lines
 from tenants.base.errors import Forbidden, NotFound
 from tenants.base.permissions import Permission

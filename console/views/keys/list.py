@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from caret.contracts.api_key import KeyKind
-from console.current_member import CurrentMember, member_required
 from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
 from console.layout.sorting import TableSorting, headings, read_sorting, with_query
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, key_line, key_lines
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page

@@ -6,11 +6,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.detail import key_or_404
 from console.views.keys.presenters import key_line
 from tenants.base.permissions import Permission

@@ -15,12 +15,12 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import key_lines
 from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
@@ -30,9 +30,10 @@ from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.directory import with_details
-from tenants.identity.members.queries import MemberRow, find_member
+from tenants.identity.members.queries import find_member
 from tenants.privacy.consent.queries import get_consent_of
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MemberRow
 
 _MAX_KEYS: Final = 10
 

@@ -15,12 +15,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from console.api.data_subjects import BOUNDS
 from console.api.temp_file_response import temp_file_response
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
 from console.layout.csv_response import collect_rows
 from console.layout.htmx import render_page
 from console.layout.pagination import page_links, wants_csv
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.privacy.csv_exports import receipts_file
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page

@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import CurrentMember, member_required
 from console.editor_settings import PLACEHOLDER, settings_with
 from console.layout.htmx import render_page
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.onboarding.steps import onboarding_steps
 
 # Kept in the browser, as preferences are: it says nothing of who somebody is.

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
 from console.views.overview.charts import accepted_chart, requests_chart

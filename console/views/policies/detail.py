@@ -6,12 +6,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
 from console.layout.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import changes_between, values_of
 from console.views.policies.form_fields import add_refusal, whole_number
 from console.views.policies.forms import PolicyForm, groups_of, initial_of, policy_of

@@ -8,9 +8,9 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.detail import tabs
 from console.views.policies.diff import values_of
 from console.views.policies.form_fields import add_refusal

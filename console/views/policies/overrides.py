@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.contracts.policy import PolicyOverride
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
 from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
@@ -24,6 +23,7 @@ from console.layout.permission_required import permission_required
 from console.layout.sorting import with_query
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.detail import tabs
 from console.views.policies.dry_run_presenters import summarize_dry_run
 from console.views.policies.form_fields import add_refusal, whole_number

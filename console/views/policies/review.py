@@ -11,11 +11,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import changes_between, titles_of
 from console.views.policies.dry_run_presenters import summarize_dry_run
 from console.views.policies.form_fields import add_refusal, whole_number

@@ -4,10 +4,10 @@ from django.http import HttpResponse
 
 from console.layout.csv_response import CsvRows, csv_response, notes_of
 from tenants.compliance.data_subjects.queries import ErasureView
-from tenants.identity.members.queries import MemberRow
 from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.consent.queries import ContentErasureView, Receipt, consents_of
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MemberRow
 
 
 def members_file(actor: Actor, found: CsvRows[MemberRow]) -> HttpResponse:

@@ -8,12 +8,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.current_member import CurrentMember, member_required
 from console.layout.csv_response import collect_rows
 from console.layout.htmx import render_page
 from console.layout.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.privacy.csv_exports import (
     erasures_file,
     members_file,
@@ -23,7 +23,7 @@ from console.views.privacy.csv_exports import (
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
-from tenants.identity.members.queries import MemberRow, page_of_members
+from tenants.identity.members.queries import page_of_members
 from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
@@ -38,6 +38,7 @@ from tenants.privacy.consent.queries import (
     list_content_erasures,
     list_receipts,
 )
+from tenants.security.authorization.directory import MemberRow
 
 _ROWS: Final = 25
 REASONS: Final[dict[str, Promise]] = {

@@ -9,9 +9,9 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Telemetry, TenantPolicy
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import add_refusal, number_field, whole_number, yes_field
 from console.views.policies.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review import shown as show_review

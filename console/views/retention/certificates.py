@@ -15,12 +15,12 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.crypto.signing import BadSignature
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
 from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
 from console.layout.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.retention.list import tabs
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.pagination import MAX_PAGE, Page

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
-from console.current_member import CurrentMember, member_required
 from console.error_messages import translate_error
 from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
@@ -21,6 +20,7 @@ from console.layout.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.review import ReasonForm
 from console.views.retention.list import tabs

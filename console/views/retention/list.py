@@ -12,12 +12,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.tabs import Tab, tabs_of
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.number_format import count
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.review import ReasonForm

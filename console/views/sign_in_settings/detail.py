@@ -9,10 +9,10 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.current_member import CurrentMember, member_required
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
 from console.views.sign_in_settings.presenters import access_page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.scim.groups import set_group_role

@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from console.current_member import CurrentMember
 from console.layout.form_tokens import issue_form_token
 from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember
 from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Permission, Role
 from tenants.identity.domains.queries import list_domains

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.clock import from_unix_ms
-from console.current_member import CurrentMember, member_required
 from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.number_format import count, milliseconds, share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
 from console.views.overview.presenters import MODES

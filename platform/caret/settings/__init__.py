@@ -64,7 +64,7 @@ MIDDLEWARE = [
     "console.middleware.ContentSecurityPolicy",
     "console.middleware.Utf8OnlyMiddleware",
     "console.middleware.RedisErrorMiddleware",
-    "console.operator_admin.session_cookies.OperatorCookieMiddleware",
+    "console.sign_in.operator_cookies.OperatorCookieMiddleware",
     "console.sign_in.session_store.HashedSessions",
     "console.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",

@@ -13,16 +13,25 @@ from typing import Final
 import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
+from django.db.models import QuerySet
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.email_domains import anonymous_email
 from tenants.base.money import write_amount
 from tenants.billing.budgets import webhook
 from tenants.billing.budgets.alerts import WEBHOOK
 from tenants.billing.plans.queries import find_currency
-from tenants.identity.members.queries import list_tenants
-from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, Tenant, User
+from tenants.models import (
+    AlertDelivery,
+    Budget,
+    BudgetAlert,
+    Team,
+    Tenant,
+    User,
+)
+from tenants.security.authorization.directory import list_tenants
 
 MAX_AT_ONCE: Final = 50  # of a tenant
 # After each failure: 1, 2, 4 ... minutes, six hours at most.
@@ -176,3 +185,13 @@ def _webhook_body(message: _AlertMessage) -> webhook.Webhook:
             },
         },
     )
+
+
+def anonymize_recipients(mails: QuerySet[AlertDelivery]) -> int:
+    """Give each mail an address of its own: an alert has an address only once."""
+    ids = list(mails.values_list("id", flat=True))
+    for row_id in ids:
+        mails.model._default_manager.filter(id=row_id).update(
+            address=anonymous_email(), next_at=None
+        )
+    return len(ids)

@@ -17,8 +17,8 @@ from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.billing.budgets.queries import BudgetView, find_budget
 from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
 from tenants.billing.budgets.webhook import check_address
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import BillingState, Budget, Membership, Team
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 

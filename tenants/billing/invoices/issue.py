@@ -7,7 +7,7 @@ import structlog
 from tenants.base.errors import NotFound
 from tenants.billing.invoices.operations import issue_due
 from tenants.billing.rating.clock import safe_billing_time
-from tenants.identity.members.queries import list_tenants
+from tenants.security.authorization.directory import list_tenants
 
 log = structlog.get_logger(__name__)
 

@@ -41,8 +41,8 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
+from tenants.billing.ledger.queries import open_month
 from tenants.billing.rating.operations import rate_tenant
-from tenants.billing.rating.tokens import open_month
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor

@@ -20,7 +20,7 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.rating.tokens import open_month
+from tenants.billing.ledger.queries import open_month
 from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at
+from tenants.base.billing_periods import begins_at, next_month
 from tenants.base.pagination import (
     Page,
     PagePosition,
@@ -21,7 +21,7 @@ from tenants.base.pagination import (
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import SourceKind
-from tenants.models import LedgerEntry, LedgerTransaction
+from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Subscription
 from tenants.security.authorization.actor import Actor
 
 # What books on an account: of the others nothing is looked at where one account is asked for.
@@ -130,3 +130,11 @@ def _entry(entry: LedgerEntry) -> LedgerEntryView:
         quantity=entry.quantity,
         price_micros=entry.price_micros,
     )
+
+
+def open_month(state: BillingState) -> date:
+    """The first month that is not invoiced."""
+    if state.invoiced_month is not None:
+        return next_month(state.invoiced_month)
+    first = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
+    return first.values_list("starts_on", flat=True)[0].replace(day=1)

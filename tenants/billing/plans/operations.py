@@ -17,11 +17,11 @@ from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import Currency
 from tenants.base.text_validation import validate_text
 from tenants.base.time_bounds import validate_date
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
-from tenants.identity.members.queries import list_tenants
 from tenants.models import BillingState, Plan, PriceVersion, Subscription, Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import list_tenants
 
 MAX_PRICE_MICROS: Final = 10**12  # a million units: of a seat, or of a million tokens
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")

@@ -10,7 +10,7 @@ from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
 from tenants.billing.rating.clock import safe_billing_time
 from tenants.billing.rating.seats import post_seat_charges
 from tenants.billing.rating.tokens import rate_tokens
-from tenants.identity.members.queries import list_tenants
+from tenants.security.authorization.directory import list_tenants
 
 log = structlog.get_logger(__name__)
 

@@ -19,11 +19,11 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
+from tenants.billing.ledger.queries import open_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import price_seats
 from tenants.billing.rating.clock import safe_billing_time
-from tenants.billing.rating.tokens import open_month
 from tenants.models import BillingState, Membership, Subscription
 
 LINE: Final = "seats"

@@ -19,7 +19,7 @@ from caret.contracts.pricing import TokenCounts, cost_micros
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, month_to_book, next_month, utc_day
+from tenants.base.billing_periods import month_of, month_to_book, utc_day
 from tenants.billing.budgets.alerts import create_alerts
 from tenants.billing.budgets.month_spend import SpendEntry, add_spend
 from tenants.billing.ledger.accounts import LedgerAccountCode
@@ -31,11 +31,12 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
+from tenants.billing.ledger.queries import open_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import LINES, TokenLine, price_additional_tokens, quantity, unit_price
 from tenants.billing.stripe.meter_events import enqueue_meter_events
-from tenants.models import BillingState, LedgerEntry, Subscription, UsageRecord
+from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.ingestion.batch_numbers import latest_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; some 64 entries each
@@ -80,14 +81,6 @@ def rate_tokens(
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
     return RatingResult(num_batches, upto < newest, spent)
-
-
-def open_month(state: BillingState) -> date:
-    """The first month that is not invoiced."""
-    if state.invoiced_month is not None:
-        return next_month(state.invoiced_month)
-    first = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
-    return first.values_list("starts_on", flat=True)[0].replace(day=1)
 
 
 def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ...]:

@@ -25,8 +25,8 @@ from tenants.billing.stripe.port import (
     StripeOutcomeUnknown,
     StripeRejected,
 )
-from tenants.identity.members.queries import list_tenants
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
+from tenants.security.authorization.directory import list_tenants
 
 MAX_AT_ONCE: Final = 200  # of a tenant
 _KNOWN_FOR: Final = timedelta(hours=23)

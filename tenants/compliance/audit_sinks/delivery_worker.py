@@ -28,9 +28,9 @@ from tenants.compliance.audit_sinks.operations import NOT_OPENED
 from tenants.compliance.audit_sinks.secret_storage import SecretUnavailable, open_sink_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
-from tenants.identity.members.queries import list_tenants
 from tenants.models import AuditEntry, AuditSink
 from tenants.security.audit.queries import find_head
+from tenants.security.authorization.directory import list_tenants
 
 MAX_MESSAGES: Final = 500  # of one visit: held in memory
 _MAX_AT_ONCE: Final = 32  # sinks that are delivered to at the same time

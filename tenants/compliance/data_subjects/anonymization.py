@@ -15,6 +15,8 @@ from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import user_scope
+from tenants.base.email_domains import anonymous_email
+from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.identity.members.access_changes import announce
 from tenants.models import (
@@ -31,7 +33,6 @@ from tenants.models import (
 )
 
 _DIGEST_BYTES: Final = 32
-ANONYMOUS_DOMAIN: Final = "@erased.invalid"
 
 
 def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
@@ -74,15 +75,7 @@ def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
 
 def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
-    return invitations.update(email=_nobody())
-
-
-def anonymize_recipients(mails: QuerySet[AlertDelivery]) -> int:
-    """One by one: an alert goes to an address once."""
-    ids = list(mails.values_list("id", flat=True))
-    for row_id in ids:
-        mails.model._default_manager.filter(id=row_id).update(address=_nobody(), next_at=None)
-    return len(ids)
+    return invitations.update(email=anonymous_email())
 
 
 def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
@@ -96,13 +89,12 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
         if known.exclude(tenant_id=tenant_id).exists():
             return
     User.objects.filter(id=row.id).update(
-        email=_nobody(), name="", password=make_password(None), is_active=False, last_login=None
+        email=anonymous_email(),
+        name="",
+        password=make_password(None),
+        is_active=False,
+        last_login=None,
     )
     UserSession.objects.filter(user_id=user_id).delete()
     announce(str(user_id))
     Authenticator.objects.filter(user_id=user_id).delete()
-
-
-def _nobody() -> str:
-    """An address of its own that nobody can have (RFC 2606)."""
-    return f"{uuid.uuid4()}{ANONYMOUS_DOMAIN}"

@@ -13,8 +13,8 @@ from uuid import UUID
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones
-from tenants.identity.members.queries import list_tenants
 from tenants.models import Erasure
+from tenants.security.authorization.directory import list_tenants
 
 _ID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME: Final = re.compile(rf"(?:tenant|user\.(?P<user>{_ID}))\.(?P<erasure>{_ID})")

@@ -18,13 +18,13 @@ from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.compliance.data_subjects.erasure_certificate import facts_of
 from tenants.compliance.data_subjects.operations import find_holds_on
 from tenants.compliance.exports.jobs.cleanup import expire_finished
-from tenants.identity.members.queries import list_tenants
 from tenants.models import ContentObject, Erasure, Membership, Tenant
 from tenants.privacy.content_capture import erasure as telemetry
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_tenants
 
 _ATTEMPTS: Final = 5
 # A gateway that was cut off delivers its journal when it is back.

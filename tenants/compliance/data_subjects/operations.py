@@ -24,9 +24,9 @@ from tenants.compliance.data_subjects.erasure_tombstones import (
     note_once_committed,
 )
 from tenants.compliance.data_subjects.export_bundle import find_subject
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.models import Erasure, LegalHold, Membership, Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture.erasure import ContentErasureReason
 from tenants.privacy.content_capture.erasure import request_erasure as demand_content_erasure
 from tenants.security.audit.operations import record_change

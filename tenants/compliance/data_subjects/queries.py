@@ -16,9 +16,9 @@ from tenants.base.pagination import (
     read_cursor,
 )
 from tenants.base.permissions import Permission
-from tenants.identity.members.queries import find_user
 from tenants.models import Erasure, Membership
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import find_user
 
 
 def find_person(text: str) -> UserId:

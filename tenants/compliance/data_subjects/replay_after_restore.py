@@ -22,11 +22,11 @@ from tenants.compliance.data_subjects.operations import (
     find_holds_on,
     request_tenant_erasure,
 )
-from tenants.identity.members.queries import list_tenants
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Erasure, Tenant
 from tenants.privacy.retention.operations import release_hold
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_tenants
 
 _REASON: Final = "It was demanded after the backup that was restored."
 _TO_CLOSED: Final = (

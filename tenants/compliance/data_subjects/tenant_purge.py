@@ -12,9 +12,10 @@ from django.db.models import Max, Model, QuerySet
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.email_domains import ANONYMOUS_DOMAIN
 from tenants.base.redis_connection import connect
+from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects import anonymization
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import (
     AlertDelivery,
     ApiKey,
@@ -42,6 +43,7 @@ from tenants.models import (
 )
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.operations import insert_version
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.content_capture.erasure import request_erasure_of_all
 from tenants.security.authorization.actor import system_actor
@@ -106,15 +108,15 @@ def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
 def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
     keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id)
-    unnamed = invitations.exclude(email__endswith=anonymization.ANONYMOUS_DOMAIN)
+    unnamed = invitations.exclude(email__endswith=ANONYMOUS_DOMAIN)
     mails = AlertDelivery.objects.filter(tenant_id=tenant_id)
     tokens = ScimToken.objects.filter(tenant_id=tenant_id)
     tokens.filter(revoked_at=None).update(revoked_at=now)
     return {
         ApiKey._meta.db_table: anonymization.anonymize_keys(keys, now),
         Invitation._meta.db_table: anonymization.anonymize_invitations(unnamed, now),
-        AlertDelivery._meta.db_table: anonymization.anonymize_recipients(
-            mails.exclude(address__endswith=anonymization.ANONYMOUS_DOMAIN)
+        AlertDelivery._meta.db_table: anonymize_recipients(
+            mails.exclude(address__endswith=ANONYMOUS_DOMAIN)
         ),
         ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
         PolicyVersion._meta.db_table: _forget_policies(tenant_id, now),

@@ -10,10 +10,10 @@ from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.text_validation import parse_reason
 from tenants.billing.plans.operations import subscribe
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 

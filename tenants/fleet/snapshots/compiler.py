@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from caret.contracts.api_key import Credential, KeyKind
@@ -12,9 +12,8 @@ from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from tenants.fleet.snapshots.overrides import NO_LAYERS, OverrideAssignment
+from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 
-# For so long a gateway can still say "revoked" or "expired" instead of "unknown".
-REVOKED_KEY_RETENTION: Final = timedelta(days=30)
 NO_SPENDING: Final = SpendingLimits()
 
 

@@ -1,8 +1,8 @@
-"""Brings snapshots to Redis, where gateways read them.
+"""Publish snapshots to Redis, where gateways read them.
 
-A change raises the tenant's `snapshot_version` in its own transaction and publishes once that is
-committed. Whatever goes wrong in between (a crash, Redis down, Redis with no memory or an older
-one) is mended by `republish_stale`, which runs every few seconds.
+A change raises the tenant's `snapshot_version` in its own transaction (tenants.policy.
+snapshot_version) and publishes after the commit. `republish_stale` runs every few seconds and
+repairs the rest: a crash in between, an unavailable Redis, a Redis that lost or restored its data.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,6 @@ from typing import cast
 
 import redis
 import structlog
-from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from caret.contracts.snapshot import (
@@ -27,24 +25,12 @@ from caret.contracts.snapshot import (
     encode_snapshot,
 )
 from caret.foundation.ids import TenantId
-from tenants.base.errors import DomainError, NotFound
+from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import Tenant
 
 logger = structlog.get_logger(__name__)
-
-
-def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
-    """Call in the transaction of every change that gateways must learn: publishes on commit.
-
-    Locks the tenant's row until then, so that versions grow in the order of commits. A failure to
-    publish does not fail the change. Raises NotFound.
-    """
-    raised = Tenant.objects.filter(id=tenant_id).update(snapshot_version=F("snapshot_version") + 1)
-    if raised != 1:
-        raise NotFound("There is no such tenant.")
-    transaction.on_commit(lambda: _publish_or_leave(tenant_id), robust=True)
 
 
 def publish(*, tenant_id: TenantId, now: datetime) -> None:
@@ -57,6 +43,17 @@ def publish(*, tenant_id: TenantId, now: datetime) -> None:
     Tenant.objects.filter(id=tenant_id, published_version__lt=snapshot.version).update(
         published_version=snapshot.version
     )
+
+
+def try_publish(tenant_id: TenantId) -> None:
+    """Publish the tenant's snapshot now, or leave it to `republish_stale` if Redis is down."""
+    try:
+        publish(tenant_id=tenant_id, now=timezone.now())
+    except redis.RedisError as error:
+        # The change is committed; republish_stale publishes it within seconds.
+        logger.warning(
+            "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
+        )
 
 
 def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
@@ -151,13 +148,3 @@ def _skip_ahead(tenant_id: TenantId, version: int) -> None:
     Tenant.objects.filter(id=tenant_id, snapshot_version__lte=version).update(
         snapshot_version=version + 1
     )
-
-
-def _publish_or_leave(tenant_id: TenantId) -> None:
-    try:
-        publish(tenant_id=tenant_id, now=timezone.now())
-    except redis.RedisError as error:
-        # Anticipated: the change stands, republish_stale brings it within seconds.
-        logger.warning(
-            "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
-        )

@@ -12,10 +12,10 @@ from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scop
 from tenants.base.errors import Unauthenticated
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.key_secrets import KeySecret, match_secret, secrets_for
-from tenants.identity.api_keys.operations import record_key_use
 from tenants.identity.api_keys.scopes import modes_of, permissions_of, read_scopes
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor, KeyGrant
+from tenants.usage.ingestion.key_last_used import record_key_use
 
 # Lookup ids are random, not reserved: a few tenants may hold the same one.
 _MAX_NAMESAKES: Final = 16

@@ -6,11 +6,11 @@ from typing import Final
 from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.api_keys.operations import revoke_key
-from tenants.identity.api_keys.queries import idle_among
-from tenants.identity.members.queries import list_tenants
 from tenants.models import ApiKey
+from tenants.models.api_key import idle_among
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_tenants
 
 _MAX_AT_ONCE: Final = 500  # a transaction each; the next run goes on
 

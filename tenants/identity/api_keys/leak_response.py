@@ -18,7 +18,6 @@ from django.db.models import F
 from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scope
 from tenants.base.permissions import Role
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.leak_reports import (
     LeakReport,
@@ -28,10 +27,11 @@ from tenants.identity.api_keys.leak_reports import (
     settle,
 )
 from tenants.identity.api_keys.operations import revoke_key
-from tenants.identity.members.queries import list_members
 from tenants.models import ApiKey
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_members
 
 logger = structlog.get_logger(__name__)
 

@@ -1,12 +1,9 @@
 """Makes, rotates and revokes API keys. A key's text exists once, in the answer to who made it."""
 
 import uuid
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
-
-from django.db.models import Q
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.ids import LookupId, UserId
@@ -14,7 +11,6 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import parse_reason
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key, require_lookup_id
 from tenants.identity.api_keys.row_writes import (
     check_policy,
@@ -34,12 +30,12 @@ from tenants.identity.api_keys.validation import (
     validate_key_request,
 )
 from tenants.models import ApiKey
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_OVERLAP: Final = timedelta(days=7)
 _MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
-LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +153,6 @@ def revoke_keys_of(*, actor: Actor, owner_id: UserId, reason: str, now: datetime
     return len(lookup_ids)
 
 
-def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
-    """Keeps when keys were last used, to the minute; must run inside the tenant's scope."""
-    latest: dict[uuid.UUID, datetime] = {}
-    for key_id, used_at in uses:
-        latest[key_id] = max(used_at, latest.get(key_id, used_at))
-    # Most were used within the minute: one look spares a statement for each of them.
-    noted = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
-    # In the keys' order, so that two workers cannot wait for each other.
-    for key_id, used_at in sorted(latest.items()):
-        if not _is_stale(noted, key_id, used_at):
-            continue
-        stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
-        ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
-
-
 def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> None:
     record_change(
         actor=actor,
@@ -181,16 +162,6 @@ def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: date
         reason=reason,
         now=now,
     )
-
-
-def _is_stale(
-    noted: Mapping[uuid.UUID, datetime | None], key_id: uuid.UUID, used_at: datetime
-) -> bool:
-    """Of a key that there is; another tenant's, or none, is not in `noted`."""
-    if key_id not in noted:
-        return False
-    last = noted[key_id]
-    return last is None or last < used_at - LAST_USED_PRECISION
 
 
 def _check_rotation(

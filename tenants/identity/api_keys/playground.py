@@ -19,7 +19,6 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.queries import find_key
 from tenants.identity.api_keys.row_writes import (
@@ -33,6 +32,7 @@ from tenants.identity.api_keys.row_writes import (
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Greatest
+from django.db.models import QuerySet
 
 from caret.contracts.api_key import KeyKind, ParsedKey
 from caret.foundation.ids import LookupId, TenantId, UserId
@@ -27,6 +26,7 @@ from tenants.base.text_validation import is_storable
 from tenants.identity.api_keys.key_secrets import match_secret
 from tenants.identity.api_keys.scopes import KeyScope, read_scopes
 from tenants.models import ApiKey
+from tenants.models.api_key import idle_among
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
@@ -85,20 +85,6 @@ def first_keys(*, actor: Actor, limit: int, now: datetime) -> KeySummary:
     """For a page that shows some and says how many there are. Raises Forbidden. Three queries."""
     with tenant_scope(actor.tenant_id):
         return first_views(visible_to(actor), limit=limit, now=now)
-
-
-def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
-    # Postgres' GREATEST passes over nulls.
-    touched = Greatest("created_at", "issued_at", "last_used_at")
-    return (
-        keys.filter(active(now))
-        .annotate(touched_at=touched)
-        .filter(touched_at__lt=now - unused_for)
-    )
-
-
-def active(now: datetime) -> Q:
-    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
 
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:

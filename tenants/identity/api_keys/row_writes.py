@@ -9,7 +9,6 @@ from django.db.models import Q
 from caret.contracts.api_key import ParsedKey
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.fleet.snapshots.compiler import REVOKED_KEY_RETENTION
 from tenants.identity.api_keys.digest import key_digest
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
@@ -20,6 +19,9 @@ from tenants.security.authorization.actor import Actor
 
 PEPPER_VERSION: Final = 1
 MAX_KEYS: Final = 5_000  # of a tenant, in its snapshot: 1.1 MB to each gateway
+
+# For this long a gateway can still answer "revoked" or "expired" instead of "unknown".
+REVOKED_KEY_RETENTION: Final = timedelta(days=30)
 
 
 def set_secret(

@@ -16,17 +16,10 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page, map_page
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.text_validation import is_storable
-from tenants.identity.api_keys.queries import (
-    KeyState,
-    KeyView,
-    active,
-    erased_people,
-    idle_among,
-    view_of,
-    visible_to,
-)
+from tenants.identity.api_keys.queries import KeyState, KeyView, erased_people, view_of, visible_to
 from tenants.identity.api_keys.unowned import unowned
 from tenants.models import ApiKey, Membership, User
+from tenants.models.api_key import active, idle_among
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import Actor
 

@@ -17,12 +17,12 @@ from tenants.base.permissions import Permission, roles_with_permission
 from tenants.identity.api_keys.queries import (
     KeySummary,
     KeyView,
-    active,
     first_views,
     page_of_keys,
     visible_to,
 )
 from tenants.models import ApiKey, Membership
+from tenants.models.api_key import active
 from tenants.security.authorization.actor import Actor
 
 MAX_LEFT: Final = 100  # named in an answer; the list has them all

@@ -12,11 +12,11 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.email_domains import TXT_PREFIX, read_domain
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.domains.queries import DomainView, find_domain
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.scim.provisioning import sync_domain_members
 from tenants.models import Domain, IdentityProvider, VerifiedDomain
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 

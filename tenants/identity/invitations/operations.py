@@ -24,11 +24,11 @@ from tenants.base.bearer_tokens import (
 )
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.invitations.allowance import require_allowance
 from tenants.identity.invitations.queries import InvitationView, find_invitation
 from tenants.identity.members.operations import insert_membership
 from tenants.models import Invitation, Membership, Tenant, User
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 

@@ -17,9 +17,10 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page
 from tenants.base.permissions import Role
-from tenants.identity.members.queries import MemberRow, page_of_members
+from tenants.identity.members.queries import page_of_members
 from tenants.models import ApiKey, Domain, IdentityProvider, Team, TeamMembership, User
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MemberRow
 
 PASSWORD, PROVIDER = "password", "identity provider"  # a name
 

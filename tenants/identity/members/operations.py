@@ -17,12 +17,12 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import validate_text
 from tenants.billing.rating.seats import post_pending_seat_charges
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.members.access_changes import announce
 from tenants.identity.members.scim_sync import sync_scim_active
 from tenants.models import Erasure, Membership, Tenant, User
 from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.operations import insert_version
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
 

@@ -15,9 +15,9 @@ from tenants.base.permissions import Permission, Role
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.text_validation import is_storable
 from tenants.identity.members.directory import MemberDirectoryRow, with_details
-from tenants.identity.members.queries import MemberRow, member_row
 from tenants.models import Membership, TeamMembership
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MemberRow, member_row
 
 
 class MemberOrder(StrEnum):

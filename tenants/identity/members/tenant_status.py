@@ -13,8 +13,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import parse_reason
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.retrieval_index.erasure import erase_index
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor

@@ -11,13 +11,13 @@ from scim2_models import PatchOp
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.scim.provisioning import sync_member
 from tenants.identity.scim.queries import group_row, groups_of
 from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.resources import Group as ScimGroupResource
 from tenants.identity.teams.operations import create_team, delete_team, rename_team
 from tenants.models import ScimGroup, ScimGroupMember, ScimUser
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 

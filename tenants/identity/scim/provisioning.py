@@ -15,8 +15,8 @@ from caret.foundation.ids import UserId
 from tenants.base.email_domains import domain_of
 from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.base.permissions import Role
+from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.billing.budgets.limits import require_budget_limit_per_user
-from tenants.compliance.data_subjects.anonymization import anonymize_recipients
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.identity.members.operations import insert_membership

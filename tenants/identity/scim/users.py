@@ -12,12 +12,12 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import is_storable
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.identity.scim.provisioning import deprovision, sync_member
 from tenants.identity.scim.queries import user_row, users_of
 from tenants.identity.scim.resources import POLICY, address_of
 from tenants.identity.scim.resources import User as ScimUserResource
 from tenants.models import ScimUser
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 

@@ -17,10 +17,10 @@ from django.db import transaction
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.members.queries import MembershipRow, find_memberships
 from tenants.models import User
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MembershipRow, find_memberships
 
 logger = structlog.get_logger(__name__)
 

@@ -17,12 +17,12 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.limits import require_budget_limit_per_user
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
-from tenants.identity.members.queries import find_membership
 from tenants.identity.teams.queries import TeamView, find_team
 from tenants.models import ScimGroup, Team, TeamMembership
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import find_membership
 
 MAX_NAME_CHARS: Final = 120
 MAX_TEAMS: Final = 1_000  # of a tenant

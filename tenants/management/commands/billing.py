@@ -23,8 +23,8 @@ from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.billing.rating.clock import safe_billing_time
 from tenants.billing.rating.operations import rate_tenant
-from tenants.identity.members.queries import find_tenant
 from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):

@@ -11,8 +11,8 @@ from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.erasure_worker import run_erasure
 from tenants.compliance.data_subjects.operations import request_tenant_erasure
 from tenants.compliance.data_subjects.queries import under_way
-from tenants.identity.members.queries import find_tenant
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):

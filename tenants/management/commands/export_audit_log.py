@@ -14,9 +14,9 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.base.signing_keys import signing_keys
 from tenants.base.text_validation import parse_reason
-from tenants.identity.members.queries import find_tenant
 from tenants.security.audit.export import AuditExportPeriod, ChainRange, write_export
 from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):

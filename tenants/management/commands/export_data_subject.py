@@ -14,8 +14,8 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.compliance.data_subjects.queries import find_person
-from tenants.identity.members.queries import find_tenant
 from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.directory import find_tenant
 from tenants.security.encryption.errors import EncryptionFailed
 
 

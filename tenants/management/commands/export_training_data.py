@@ -11,9 +11,9 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
-from tenants.identity.members.queries import find_tenant
 from tenants.privacy.content_capture.training_export import export_training_data
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import find_tenant
 from tenants.security.encryption.errors import EncryptionFailed
 
 

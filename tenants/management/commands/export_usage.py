@@ -24,8 +24,8 @@ from tenants.compliance.exports.proof import ProvenFile, sign_proof, start_proof
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import PROOF_SUFFIX
-from tenants.identity.members.queries import find_tenant
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import find_tenant
 
 _EXPORTS = {export.name: export for export in EXPORTS}
 

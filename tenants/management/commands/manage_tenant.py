@@ -12,11 +12,11 @@ from django.utils import timezone
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError, NotFound
-from tenants.identity.members.queries import find_tenant
 from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.identity.sso.operations import remove_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):

@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
-from tenants.identity.members.queries import find_tenant
+from tenants.security.authorization.directory import find_tenant
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up
 

@@ -12,7 +12,7 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.port import StripeFailed
 from tenants.billing.stripe.reconciliation import reconcile
-from tenants.identity.members.queries import list_tenants
+from tenants.security.authorization.directory import list_tenants
 
 _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 

@@ -12,7 +12,7 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import TenantId
 from caret.foundation.management_command import NoSystemChecksCommand
-from tenants.identity.members.queries import list_tenants
+from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.errors import EncryptionFailed
 from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant_keys
 

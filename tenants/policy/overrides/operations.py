@@ -7,7 +7,6 @@ from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.fleet.snapshots.publisher import mark_snapshot_stale
 from tenants.models import PolicyOverrideVersion
 from tenants.policy.operations import require_reason
 from tenants.policy.overrides.document import read_layer, write_layer
@@ -17,6 +16,7 @@ from tenants.policy.overrides.queries import (
     find_override,
     read_overrides,
 )
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 

@@ -32,11 +32,11 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
-from tenants.identity.members.queries import list_tenants
 from tenants.models import IdempotencyRecord
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.rules_in_force import holds_of
 from tenants.privacy.retention.tables import RETENTION_TABLES
+from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(hours=24)
 MAX_ANSWERS: Final = 10_000  # of a tenant: seven a minute, all day

@@ -19,7 +19,6 @@ from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.members.queries import list_tenants
 from tenants.models import PurgeRun, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.certificates import issue_certificate
@@ -27,6 +26,7 @@ from tenants.privacy.retention.rules_in_force import holds_of, rule_of
 from tenants.privacy.retention.tables import RETENTION_TABLES, count, delete_batch
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
 BATCH: Final = 1_000

@@ -18,6 +18,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policy.data_classes import DataClass
+from tenants.policy.operations import PolicyChange
 from tenants.privacy.retention.rules_in_force import holds_of
 from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
@@ -50,6 +51,13 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
             row_id for row_id, holder, name in named if not is_allowed(row_id, holder, bytes(name))
         ]
         return _erase(tenant_id, rows.filter(id__in=refused), reason="consent")
+
+
+def erase_disallowed_by_policy(change: PolicyChange) -> None:
+    """Erase the indexed text that the new policy no longer allows."""
+    tenant_id = change.actor.tenant_id
+    status = TenantStatus(Tenant.objects.get(id=tenant_id).status)
+    erase_disallowed(tenant_id=tenant_id, policy=change.new, status=status)
 
 
 def erase_index(*, tenant_id: TenantId) -> int:

@@ -13,7 +13,6 @@ import structlog
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.members.queries import list_tenants
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import (
     GENESIS,
@@ -23,6 +22,7 @@ from tenants.security.audit.hash_chain import (
     head_document,
 )
 from tenants.security.audit.queries import ChainHead, find_head, read_range
+from tenants.security.authorization.directory import list_tenants
 
 logger = structlog.get_logger(__name__)
 

@@ -18,10 +18,10 @@ from django.db.models.functions import Coalesce
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones
-from tenants.identity.members.queries import list_tenants
 from tenants.models import DataKey, TenantKey
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.key_cache import key_cache
 
 

@@ -17,10 +17,10 @@ from django.db import DataError, IntegrityError
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.api_keys.operations import record_key_use
 from tenants.models import Erasure, Outcome, Tenant, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
 from tenants.usage.ingestion.redis_stream import RejectedRecord, StreamEntry, UsageStream
 from tenants.usage.ingestion.row_mapping import (

@@ -4,12 +4,12 @@ People do not: who was active is counted from the sets of users of each day (see
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
 from typing import Final
 
-from caret.contracts.usage import SPANS_S
+from tenants.models.rollup import ROLLUP_COLUMNS
 
 
 class CounterOrigin(StrEnum):
@@ -66,14 +66,12 @@ class UsageCounters:
     typed_chars: int = 0  # by hand
 
 
-COUNTER_NAMES: Final = tuple(field.name for field in fields(UsageCounters))
+COUNTER_NAMES: Final = ROLLUP_COLUMNS
 _FIRST_REPORTED: Final = COUNTER_NAMES.index("shown")
 SOURCES: Final = {
     name: CounterOrigin.SERVER if place < _FIRST_REPORTED else CounterOrigin.CLIENT
     for place, name in enumerate(COUNTER_NAMES)
 }
-LOOKED_AT: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
-RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 
 
 def total(parts: Iterable[UsageCounters]) -> UsageCounters:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from tenants.base.permissions import Permission
 from tenants.models import TeamMembership
 from tenants.security.authorization.actor import Actor
 
@@ -48,3 +49,12 @@ def apply_filter(actor: Actor, only: ReportFilter, *, is_raw: bool = False) -> Q
 def _members(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
     rows = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
     return rows.values("user_id")
+
+
+def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
+    """All of the tenant's, or the actor's own. Raises Forbidden."""
+    records = records.filter(tenant_id=actor.tenant_id)
+    if actor.may(Permission.READ_USAGE):
+        return records
+    actor.require(Permission.READ_OWN_USAGE)
+    return records.none() if actor.user_id is None else records.filter(user_id=actor.user_id)

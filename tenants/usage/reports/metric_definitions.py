@@ -9,11 +9,11 @@ from functools import partial
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
-from tenants.usage.reports.counters import LOOKED_AT, RETAINED, CounterOrigin, UsageCounters
+from tenants.models.rollup import LOOKED_AT, RETAINED
+from tenants.usage.reports.counters import CounterOrigin, UsageCounters
+from tenants.usage.rollups.sql import MAX_EDIT_SHARE, MIN_SEEN_MS
 
 DEFINITION_VERSION: Final = 1
-MIN_SEEN_MS: Final = 750  # Cody's: shorter than this nobody has read a suggestion
-MAX_EDIT_SHARE: Final = 0.33  # Cody's: at least 67% of the text is left
 
 
 @dataclass(frozen=True, slots=True)

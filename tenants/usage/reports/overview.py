@@ -16,7 +16,7 @@ from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.breakdown import Breakdown, compute_breakdown, row_of, rows_of
 from tenants.usage.reports.filter_options import choices_of, names_of_teams
-from tenants.usage.reports.filters import COLUMNS, apply_filter
+from tenants.usage.reports.filters import COLUMNS, apply_filter, visible_to
 from tenants.usage.reports.latency import LatencyReport, add_speeds, read_speeds
 from tenants.usage.reports.queries import (
     GroupBy,
@@ -28,7 +28,6 @@ from tenants.usage.reports.queries import (
     rollups_for,
 )
 from tenants.usage.reports.suppressed_figures import SuppressedOverview, hidden_in_overview
-from tenants.usage.requests.queries import visible_to
 
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),

@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Outcome, Tenant, UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.requests.queries import visible_to
+from tenants.usage.reports.filters import visible_to
 
 MINUTE: Final = timedelta(minutes=1)
 _FINISHED: Final = Q(

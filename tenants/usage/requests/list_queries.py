@@ -21,9 +21,8 @@ from tenants.base.pagination import MAX_PAGE, Page, PagePosition, build_page, re
 from tenants.models import UsageRecord
 from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
+from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter, visible_to
 from tenants.usage.reports.queries import min_group_size
-from tenants.usage.requests.queries import visible_to
 
 # Of longer times the last days: what a filter rarely lets through is looked for in all of them.
 MAX_LISTED: Final = timedelta(days=31)

@@ -10,11 +10,11 @@ from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.identity.members.queries import list_tenants
 from tenants.models import UsageRecord
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor, system_actor
-from tenants.usage.requests.queries import visible_to
+from tenants.security.authorization.directory import list_tenants
+from tenants.usage.reports.filters import visible_to
 
 # An id carries the moment it was made, within a moment of the request's own.
 _AROUND: Final = timedelta(seconds=60)

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import Aggregate, Count, FloatField, Q, QuerySet, Sum
+from django.db.models import Aggregate, Count, FloatField, Q, Sum
 from django.db.models.functions import TruncDay, TruncHour
 
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.permissions import Permission
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.filters import visible_to
 
 RECENT: Final = timedelta(hours=24)
 MAX_DAYS: Final = 90
@@ -113,12 +113,3 @@ _COUNTS: Final[dict[str, Any]] = {
     },
 }
 _NOTHING: Final = dict.fromkeys(_COUNTS, 0)
-
-
-def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
-    """All of the tenant's, or the actor's own. Raises Forbidden."""
-    records = records.filter(tenant_id=actor.tenant_id)
-    if actor.may(Permission.READ_USAGE):
-        return records
-    actor.require(Permission.READ_OWN_USAGE)
-    return records.none() if actor.user_id is None else records.filter(user_id=actor.user_id)

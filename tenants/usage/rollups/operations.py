@@ -24,7 +24,6 @@ from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.time_bounds import validate_datetime
-from tenants.identity.members.queries import list_tenants
 from tenants.models import (
     DirtyHour,
     LatencyDay,
@@ -36,6 +35,7 @@ from tenants.models import (
 )
 from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DataClass
+from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups import sql
 from tenants.usage.rollups.dirty_hours import AROUND, HOUR, hour_of, lock_rollups, mark_dirty
 

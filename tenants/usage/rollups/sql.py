@@ -9,12 +9,13 @@ to the hour of their completion, whenever they were told.
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
-from tenants.usage.reports.counters import COUNTER_NAMES, LOOKED_AT, RETAINED
-from tenants.usage.reports.metric_definitions import MAX_EDIT_SHARE, MIN_SEEN_MS
+from tenants.models.rollup import LOOKED_AT, RETAINED, ROLLUP_COLUMNS
 from tenants.usage.rollups.latency_histogram import bucket_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
+MIN_SEEN_MS: Final = 750  # Cody's: shorter than this nobody has read a suggestion
+MAX_EDIT_SHARE: Final = 0.33  # Cody's: at least 67% of the text is left
 _ENDED = "u.finish IN ('stop', 'length')"
 _HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
 _JUDGED = "u.is_parsed AND u.finish IN ('stop', 'length', 'filtered')"
@@ -101,17 +102,17 @@ WITH told AS (
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 )
-{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
+{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
 SELECT %(tenant)s, %(start)s, {", ".join(f"u.{key}" for key in KEYS)},
-    {", ".join(_OF_COMPLETIONS.get(name, "0") for name in COUNTER_NAMES)}
+    {", ".join(_OF_COMPLETIONS.get(name, "0") for name in ROLLUP_COLUMNS)}
 FROM completion u LEFT JOIN told t ON t.request_id = u.request_id
 GROUP BY {", ".join(f"u.{key}" for key in KEYS)}
 """  # noqa: S608
 
 COUNT_TYPED: Final = f"""
-{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
+{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
 SELECT %(tenant)s, %(start)s, coalesce(user_id, %(services)s), editor, language, '', '',
-    {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in COUNTER_NAMES)}
+    {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in ROLLUP_COLUMNS)}
 FROM tenants_typing_report
 WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 GROUP BY coalesce(user_id, %(services)s), editor, language
@@ -120,8 +121,8 @@ DO UPDATE SET typed_chars = tenants_usage_hour.typed_chars + excluded.typed_char
 """  # noqa: S608
 
 COUNT_DAY: Final = f"""
-{_INSERT.format(table="tenants_usage_day", columns=", ".join((*KEYS, *COUNTER_NAMES)))}
-SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in COUNTER_NAMES)))}
+{_INSERT.format(table="tenants_usage_day", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
+SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in ROLLUP_COLUMNS)))}
 FROM tenants_usage_hour
 WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}

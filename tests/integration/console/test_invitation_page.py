@@ -10,7 +10,7 @@ from django.utils import timezone
 from console.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.bearer_tokens import BearerTokenKind, new_token
 from tenants.identity.member_lifecycle import remove_member
-from tenants.identity.members.queries import find_memberships, find_user
+from tenants.security.authorization.directory import find_memberships, find_user
 from tests.fixtures.companies import PASSWORD, Cast
 from tests.fixtures.users import Mailbox, make_colleague, make_stranger, send_invitation
 from tests.integration.console.conftest import SignIn

@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.identity.members.queries import find_user, list_members
 from tenants.models import AlertDelivery, BudgetAlert
+from tenants.security.authorization.directory import find_user, list_members
 from tests.fixtures.companies import Company, Person
 from tests.integration.scim.provider import Provider
 

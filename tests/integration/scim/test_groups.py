@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, Forbidden, NotFound
 from tenants.base.permissions import Role
-from tenants.identity.members.queries import list_members, page_of_members
+from tenants.identity.members.queries import page_of_members
 from tenants.identity.scim.groups import set_group_role
 from tenants.identity.teams.operations import (
     add_team_member,
@@ -20,6 +20,7 @@ from tenants.identity.teams.operations import (
 )
 from tenants.identity.teams.queries import page_of_teams
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import list_members
 from tests.fixtures.companies import Cast, Company
 from tests.fixtures.users import make_colleague, make_domain, make_team
 from tests.integration.scim.provider import GROUP, Provider, provider_of

@@ -11,8 +11,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.identity.domains.operations import release_domain
-from tenants.identity.members.queries import find_memberships, find_user
 from tenants.models import AlertDelivery, AuditEntry, Invitation, ScimUser, User
+from tenants.security.authorization.directory import find_memberships, find_user
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Cast, Company, make_key
 from tests.fixtures.users import make_colleague, make_domain, send_invitation

@@ -10,10 +10,10 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.throttling import MAX_ATTEMPTS, Secret
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.identity.members.queries import find_user
 from tenants.identity.sso.operations import OidcProviderConfig, remove_provider, set_provider
 from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry, IdentityProvider
+from tenants.security.authorization.directory import find_user
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_domain, send_invitation
 from tests.integration.sign_in.by_provider import (

@@ -12,10 +12,10 @@ from tenants.base.permissions import Role
 from tenants.identity.domains.operations import release_domain
 from tenants.identity.domains.queries import list_domains
 from tenants.identity.members.operations import insert_membership
-from tenants.identity.members.queries import find_memberships
 from tenants.identity.members.sessions import forget_expired_sessions
 from tenants.identity.sso.operations import remove_provider
 from tenants.models import User
+from tenants.security.authorization.directory import find_memberships
 from tests.fixtures.companies import Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_domain, send_invitation
 from tests.integration.sign_in.browser import Browser, code_of, new_browser

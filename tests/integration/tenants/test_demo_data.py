@@ -26,7 +26,6 @@ from tenants.demo.demo_marker import FILLED, SUFFIX
 from tenants.identity.api_keys.queries import KeyState, list_keys
 from tenants.identity.invitations.queries import InvitationState, page_of_invitations
 from tenants.identity.members.operations import add_member, create_user
-from tenants.identity.members.queries import find_tenant, list_members
 from tenants.models import (
     AlertDelivery,
     AuditEntry,
@@ -49,6 +48,7 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import verify_export
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import find_tenant, list_members
 from tests.fixtures.companies import GLOBEX, PASSWORD, make_company
 from tests.stack.services import Services
 

@@ -28,9 +28,9 @@ from tenants.identity.invitations.queries import (
     find_invitation,
     page_of_invitations,
 )
-from tenants.identity.members.queries import find_memberships
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Invitation
+from tenants.security.authorization.directory import find_memberships
 from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_stranger, send_invitation
 

@@ -16,9 +16,10 @@ from tenants.identity.invitations.operations import create_invitation
 from tenants.identity.invitations.queries import InvitationState, find_invitation
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.operations import add_member
-from tenants.identity.members.queries import find_memberships, list_members, page_of_members
+from tenants.identity.members.queries import page_of_members
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import find_memberships, list_members
 from tests.fixtures.companies import Cast, Company, Person, make_company, make_key
 from tests.fixtures.users import Mailbox, make_colleague
 

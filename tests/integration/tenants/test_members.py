@@ -12,9 +12,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member, create_tenant, create_user
-from tenants.identity.members.queries import find_memberships, find_tenant, find_user, list_members
 from tenants.models import AuditEntry, Tenant, User
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import (
+    find_memberships,
+    find_tenant,
+    find_user,
+    list_members,
+)
 from tests.fixtures.companies import PASSWORD, Cast
 
 

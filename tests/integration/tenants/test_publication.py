@@ -25,7 +25,6 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.fleet.snapshots.publisher import (
-    mark_snapshot_stale,
     publish,
     republish_stale,
     write_snapshot,
@@ -33,6 +32,7 @@ from tenants.fleet.snapshots.publisher import (
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.tasks import republish_snapshots
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.utils import translation
 
-from console.templatetags.operators import why_refused
+from console.operator_admin.number_format import why_refused
 from inference.pools.discovery.replica_identity import MismatchReason
 from tenants.fleet.pools.pool_status import RejectedReplica
 

@@ -6,12 +6,8 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus, encode_snapshot
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.fleet.snapshots.compiler import (
-    REVOKED_KEY_RETENTION,
-    CompiledKeyRow,
-    TenantRow,
-    compile_snapshot,
-)
+from tenants.fleet.snapshots.compiler import CompiledKeyRow, TenantRow, compile_snapshot
+from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 from tenants.policy.document import DEFAULT_POLICY
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

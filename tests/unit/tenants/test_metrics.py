@@ -1,9 +1,12 @@
 """Metrics of counts: each by its definition, and nothing where there is nothing to divide by."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenants.models.rollup import ROLLUP_COLUMNS
 from tenants.usage.reports.counters import (
     COUNTER_NAMES,
     SOURCES,
@@ -85,3 +88,7 @@ def test_counts_add_up(values: list[int]) -> None:
     added = total(UsageCounters(**dict.fromkeys(COUNTER_NAMES, value)) for value in values)
 
     assert {getattr(added, name) for name in COUNTER_NAMES} == {sum(values)}
+
+
+def test_each_counter_has_a_column() -> None:
+    assert tuple(field.name for field in fields(UsageCounters)) == ROLLUP_COLUMNS

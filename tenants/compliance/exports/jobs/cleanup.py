@@ -14,8 +14,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.progress import read_members, unread, write_members
 from tenants.compliance.exports.jobs.state_machine import TERMINAL, JobEvent, JobState, advance
-from tenants.identity.members.queries import list_tenants
 from tenants.models import ExportJob, ExportObject
+from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.operations import shred_scope
 
 _BATCH: Final = 500  # objects of a build in one transaction

@@ -15,10 +15,10 @@ from tenants.compliance.exports.jobs.queries import find_row
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.identity.api_keys.authentication import find_key_actor
-from tenants.identity.members.queries import find_membership
 from tenants.models import Tenant
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import find_membership
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,10 @@ from tenants.compliance.exports.jobs.progress import (
 from tenants.compliance.exports.jobs.state_machine import JobEvent, JobState, advance
 from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.rows import Period, RowBatch, RowQuery
-from tenants.identity.members.queries import list_tenants
 from tenants.models import ExportJob
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(days=7)
 MAX_ROWS: Final = 50_000_000  # of one build

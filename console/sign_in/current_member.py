@@ -17,8 +17,8 @@ from caret.foundation.ids import TenantId, UserId
 from console.sign_in.mfa_adapter import has_verified_mfa, mfa_page_url
 from console.sign_in.session import provider_of
 from tenants.base.errors import Forbidden, InvalidValue, NotFound
-from tenants.identity.members.queries import MembershipRow, find_memberships
 from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.directory import MembershipRow, find_memberships
 
 _SESSION_TENANT: Final = "tenant_id"
 P = ParamSpec("P")

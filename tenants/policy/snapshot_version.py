@@ -1,0 +1,40 @@
+"""The version of a tenant's snapshot, which each change that gateways must learn raises.
+
+Domains below the snapshots call `mark_snapshot_stale`. The application registers the function that
+publishes, because snapshots are compiled from all of these domains.
+"""
+
+from collections.abc import Callable
+
+from django.db import transaction
+from django.db.models import F
+
+from caret.foundation.ids import TenantId
+from tenants.base.errors import NotFound
+from tenants.models import Tenant
+
+Publisher = Callable[[TenantId], None]
+_publishers: list[Publisher] = []
+
+
+def register_publisher(publisher: Publisher) -> None:
+    """Call `publisher` after the commit of each change. It must not raise."""
+    if publisher not in _publishers:
+        _publishers.append(publisher)
+
+
+def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
+    """Lock the tenant, raise its snapshot's version, and publish the snapshot on commit.
+
+    Call it in the transaction of every change that gateways must learn. The row stays locked until
+    the commit, so that versions grow in the order of commits. Raises NotFound.
+    """
+    raised = Tenant.objects.filter(id=tenant_id).update(snapshot_version=F("snapshot_version") + 1)
+    if raised != 1:
+        raise NotFound("There is no such tenant.")
+    transaction.on_commit(lambda: _publish(tenant_id), robust=True)
+
+
+def _publish(tenant_id: TenantId) -> None:
+    for publisher in _publishers:
+        publisher(tenant_id)
