@@ -52,8 +52,21 @@ def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlock
 def database(
     few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
-    from django.db import connections
-
     with django_db_blocker.unblock():
         yield
-        connections.close_all()
+        _clean_connections()
+
+
+def _clean_connections() -> None:
+    """Keep the application's connection for the next test, unless it is in use or broken.
+
+    A new connection reads the catalog of all tables again, which takes longer than most tests.
+    Tests change the settings of the owner's connection, so that one is closed.
+    """
+    from django.db import DEFAULT_DB_ALIAS, connections
+
+    for connection in connections.all(initialized_only=True):
+        if connection.alias != DEFAULT_DB_ALIAS or connection.in_atomic_block:
+            connection.close()
+        else:
+            connection.close_if_unusable_or_obsolete()  # the next query checks its health

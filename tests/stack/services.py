@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -23,6 +23,10 @@ from caret.local.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
+
+# No test ends the machine, and a server that is killed loses nothing with these. Writing through to
+# the disk at each commit takes longer than most tests do.
+_NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
     marked = environment_with(mark)
     with (
         Watchdog(mark),  # a session that is killed leaves no servers behind
-        EmbeddedPostgres(paths, mark=marked),
+        EmbeddedPostgres(paths, mark=marked, settings=_NOT_DURABLE),
         EmbeddedValkey(paths, mark=marked),
     ):
         yield Services(
