@@ -6,6 +6,7 @@ from typing import Literal
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
+from pytest_django import DjangoDbBlocker
 
 from tenants.base.permissions import Role
 from tenants.billing.rating.operations import rate
@@ -15,19 +16,21 @@ from tests.browser.tabs import Look, Tabs
 from tests.fakes import billing
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.stack.services import Services
 
 MONTH = "/usage?range=30d&by=day"
 
 
-@pytest.fixture
-def company() -> Company:
+@pytest.fixture(scope="module")
+def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Today: 12 suggestions, 6 other requests, 14,808 and 60 generated tokens."""
-    made = make_company("initech", ACME)
-    for person in [made.developer, *colleagues(made, 5)]:
-        use(made, person, num=2, accepted=1, generated_tokens=1_234)
-        use(made, person, finish="superseded", generated_tokens=10)
-    count(made)
-    return made
+    with django_db_blocker.unblock():
+        made = make_company("initech", ACME)
+        for person in [made.developer, *colleagues(made, 5)]:
+            use(made, person, num=2, accepted=1, generated_tokens=1_234)
+            use(made, person, finish="superseded", generated_tokens=10)
+        count(made)
+        return made
 
 
 @pytest.fixture
