@@ -1,4 +1,4 @@
-"""Charts that are pointed at: exact values, series that go, days that are asked about alone."""
+"""Charts in the browser: values under the pointer, hidden series, and a selection of days."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -194,7 +194,7 @@ def test_its_colours_follow_the_systems(tabs: Tabs, alice: Session) -> None:
 
 
 def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
-    """By htmx, in the place of what was there."""
+    """htmx replaces the chart."""
     company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
     now = timezone.now()
     billing.use(company, company.developer, now, generated_tokens=2_000_000)
@@ -245,7 +245,7 @@ def test_axe_finds_nothing_serious_where_there_is_usage(tabs: Tabs, alice: Sessi
 
 
 def point(tab: Page, chart: Locator, place: int) -> None:
-    """At the time of this place, from the first or, if negative, from after the last."""
+    """Point at the value with this index, which counts from the end if it is negative."""
     plot = chart.locator(".u-over")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()

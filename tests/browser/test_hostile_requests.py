@@ -1,4 +1,4 @@
-"""Hostile requests to every address: they are refused or done, and never an error of ours.
+"""Hostile requests to each address: the console refuses or serves them, and never fails.
 
 The default suite sends the same few to each address; the deep suite sends many others.
 """

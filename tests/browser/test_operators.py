@@ -1,4 +1,4 @@
-"""The pages of the installation in the browser, over a real gateway that has answered something."""
+"""The operators' pages in the browser, with a real gateway that has answered requests."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,8 +1,8 @@
 """Postgres and Valkey, migrated, shared by the whole session.
 
-Django's connections are those of production: `default` is the weak role `caret_app`. No test
-database is made beside it, since that role may not make one. A test that commits makes a tenant of
-its own with a random slug; nothing is emptied between the tests of a module.
+Django connects as in production: `default` is the weak role `caret_app`, which may not create a
+test database. A test that commits makes its own tenant with a random slug. Nothing is deleted
+between the tests of a module.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from caret.local.watchdog import Watchdog
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
-# No test ends the machine, and a server that is killed loses nothing with these. Writing through to
-# the disk at each commit takes longer than most tests do.
+# A killed server loses nothing with these settings, only a machine that loses power does. Writing
+# each commit to the disk takes longer than most tests.
 _NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -40,8 +40,8 @@ class Services:
 
 @contextmanager
 def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
-    """Of a home in whose environment Django has been set up. Their tables are made by `migrate`."""
-    # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
+    """Start the services of a home for which Django is set up. `migrate` creates the tables."""
+    # Not the home's mark: a supervisor that starts there would end these processes as leftovers.
     mark = new_mark(paths.home / "services")
     marked = environment_with(mark)
     with (
@@ -78,8 +78,8 @@ def services(
 
 
 def _require_own_database(paths: EmbeddedPaths) -> None:
-    """A DJANGO_SETTINGS_MODULE in the person's shell makes pytest-django read the settings before
-    the environment was set: the tests would then write into that person's database."""
+    """Check that the tests do not write into a developer's database. With DJANGO_SETTINGS_MODULE in
+    the shell, pytest-django reads the settings before tests/conftest.py sets the environment."""
     from django.conf import settings
 
     assert settings.DATABASES["default"]["HOST"] == str(paths.sockets), (
@@ -89,4 +89,4 @@ def _require_own_database(paths: EmbeddedPaths) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(services: Services) -> None:
-    """Takes the place of pytest-django's, which would create a test database."""
+    """Replace pytest-django's fixture, which would create a test database."""

@@ -1,4 +1,4 @@
-"""What scim2-tester finds, run against the application in this process."""
+"""The conformance suite scim2-tester, run against the application in this process."""
 
 import pytest
 from django.core.wsgi import get_wsgi_application
