@@ -1,4 +1,4 @@
-"""Hostile requests to every address: they are refused or done, and never an error of ours.
+"""Hostile requests to each address: the console refuses or serves them, and never fails.
 
 The default suite sends the same few to each address; the deep suite sends many others.
 """
@@ -42,7 +42,7 @@ _WELL_FORMED: Final = {
     "uuid": ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
 }
 # Every page has their forms, and some end the session. They are tested on their own.
-_ON_EVERY_PAGE: Final = ("/sign-out", "/tenant", "/operators/sign-out")
+_ON_EVERY_PAGE: Final = ("/search", "/sign-out", "/tenant", "/operators/sign-out")
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BODIES: Final = (
     (FORM, b"a=%00&a=%ED%A0%80&=&&&%"),
@@ -78,6 +78,15 @@ def test_no_query_and_no_form_is_an_error_of_ours(own_scene: Scene, page: Page, 
     for form in forms or [Form("", is_post=True)]:
         for _ in range(NUM_REQUESTS if form.offered else 1):
             _expect_no_error(_sent(client, path, form, chance), form)
+
+
+def test_no_search_is_an_error_of_ours(scene: Scene) -> None:
+    client = client_with(scene.session(Visitor.MEMBER))
+    client.raise_request_exception = False
+
+    for text in NASTY:
+        query = {"q": text}
+        _expect_no_error(client.get(f"/search?{query_of(query)}"), query)
 
 
 @pytest.mark.parametrize("seed", seeds(1, deep=1))

@@ -1,14 +1,14 @@
-"""The pages of the installation in the browser, over a real gateway that has answered something."""
+"""The operators' pages in the browser, with a real gateway that has answered requests."""
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from caret.capacity.inputs import CapacityInputs
 from caret.capacity.plan import at_hit_rate
-from tests.browser.axe import serious
+from tests.browser.axe import serious, serious_of_colour
 from tests.browser.chromium import GUARDED
 from tests.browser.sessions import operators_session
 from tests.browser.tabs import DESK, PHONE, Look, Tabs, tabs_of
@@ -43,12 +43,9 @@ def tabs(browser: Browser, operators_url: str) -> Iterator[Tabs]:
         yield opened
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("address", PAGES)
-def test_everybody_can_read_what_the_gateway_tells(
-    tabs: Tabs, address: str, scheme: Literal["light", "dark"]
-) -> None:
-    tab = tabs.open(operators_session(), Look(width=PHONE.width, scheme=scheme, motion="reduce"))
+def test_everybody_can_read_what_the_gateway_tells(tabs: Tabs, address: str) -> None:
+    tab = tabs.open(operators_session(), Look(width=PHONE.width, motion="reduce"))
 
     tab.goto(f"/operators/{address}")
     for each in tab.locator("summary").all():
@@ -56,6 +53,8 @@ def test_everybody_can_read_what_the_gateway_tells(
 
     assert serious(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
+    tab.emulate_media(color_scheme="dark")
+    assert serious_of_colour(tab) == []
 
 
 def test_a_slider_moves_a_mark_along_the_curve(tabs: Tabs) -> None:

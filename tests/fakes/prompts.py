@@ -7,13 +7,11 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import load_tokenizer
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import WEIGHTS
+from tests.fakes.gateway import TOKENS
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_principal
 
-TOKENS = load_tokenizer(str(WEIGHTS))
 MAX_CONTEXT = 8_192
 
 

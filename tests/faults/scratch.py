@@ -37,6 +37,7 @@ class Scratch:
         environment = {**os.environ, "PYTHONPATH": roots}
         # Compiling all modules again for each fault takes longer than most tests.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment.pop(HOME_TEMPLATE_VARIABLE, None)  # platform/scripts/test sets it, too
         if self.template is not None:
             environment[HOME_TEMPLATE_VARIABLE] = str(self.template)
         return environment

@@ -1,4 +1,4 @@
-"""The database, as tests of the control plane use it: committed, as the application's role."""
+"""The database for tests of the control plane, which commit as the application's role."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from tests.fixtures.companies import Cast
     from tests.stack.services import Services
 
-FEW_TENANTS: Final = 30  # emptying a hundred tables takes as long as seeing to more
+FEW_TENANTS: Final = 30  # emptying a hundred tables costs as much as visiting this many
 
 
 @pytest.fixture(scope="module")
 def few_tenants(services: Services) -> None:
-    """What sees to all tenants, as many tasks do, takes longer with each that a test has made: so a
-    module begins with few."""
+    """Delete the tenants of earlier modules when there are many. Tasks that visit each tenant would
+    take longer and longer."""
     if services.paths.up_file.exists():
-        return  # an installation uses it, and its tenants are not ours
+        return  # a running installation has tenants in this database
     with psycopg.connect(
         host=str(services.paths.sockets),
         dbname=DATABASE,
-        user=SUPERUSER,  # nobody else may
+        user=SUPERUSER,  # only this role may truncate the tables
         password=password_of(services.paths, SUPERUSER),
         autocommit=True,
     ) as superuser:
@@ -40,7 +40,7 @@ def few_tenants(services: Services) -> None:
 
 @pytest.fixture(scope="module")
 def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
-    """For tests that leave it as it is; the others make a company of their own."""
+    """Two companies for tests that only read. Other tests make their own company."""
     # Imported here: plugins are loaded before Django is set up, models after.
     from tests.fixtures.companies import make_cast
 
@@ -52,8 +52,21 @@ def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlock
 def database(
     few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
-    from django.db import connections
-
     with django_db_blocker.unblock():
         yield
-        connections.close_all()
+        _clean_connections()
+
+
+def _clean_connections() -> None:
+    """Keep the application's connection for the next test, unless it is in use or broken.
+
+    A new connection reads the catalog of all tables again, which takes longer than most tests.
+    Tests change the settings of the owner's connection, so that one is closed.
+    """
+    from django.db import DEFAULT_DB_ALIAS, connections
+
+    for connection in connections.all(initialized_only=True):
+        if connection.alias != DEFAULT_DB_ALIAS or connection.in_atomic_block:
+            connection.close()
+        else:
+            connection.close_if_unusable_or_obsolete()  # the next query checks its health

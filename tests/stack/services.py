@@ -1,8 +1,8 @@
 """Postgres and Valkey, migrated, shared by the whole session.
 
-Django's connections are those of production: `default` is the weak role `caret_app`. No test
-database is made beside it, since that role may not make one. A test that commits makes a tenant of
-its own with a random slug; nothing is emptied between the tests of a module.
+Django connects as in production: `default` is the weak role `caret_app`, which may not create a
+test database. A test that commits makes its own tenant with a random slug. Nothing is deleted
+between the tests of a module.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -23,6 +23,10 @@ from caret.local.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
+
+# A killed server loses nothing with these settings, only a machine that loses power does. Writing
+# each commit to the disk takes longer than most tests.
+_NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +40,13 @@ class Services:
 
 @contextmanager
 def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
-    """Of a home in whose environment Django has been set up. Their tables are made by `migrate`."""
-    # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
+    """Start the services of a home for which Django is set up. `migrate` creates the tables."""
+    # Not the home's mark: a supervisor that starts there would end these processes as leftovers.
     mark = new_tag(paths.home / "services")
     marked = environment_with(mark)
     with (
         Watchdog(mark),  # a session that is killed leaves no servers behind
-        EmbeddedPostgres(paths, mark=marked),
+        EmbeddedPostgres(paths, mark=marked, settings=_NOT_DURABLE),
         EmbeddedValkey(paths, mark=marked),
     ):
         yield Services(
@@ -74,8 +78,8 @@ def services(
 
 
 def _require_own_database(paths: EmbeddedPaths) -> None:
-    """A DJANGO_SETTINGS_MODULE in the person's shell makes pytest-django read the settings before
-    the environment was set: the tests would then write into that person's database."""
+    """Check that the tests do not write into a developer's database. With DJANGO_SETTINGS_MODULE in
+    the shell, pytest-django reads the settings before tests/conftest.py sets the environment."""
     from django.conf import settings
 
     assert settings.DATABASES["default"]["HOST"] == str(paths.sockets), (
@@ -85,4 +89,4 @@ def _require_own_database(paths: EmbeddedPaths) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(services: Services) -> None:
-    """Takes the place of pytest-django's, which would create a test database."""
+    """Replace pytest-django's fixture, which would create a test database."""

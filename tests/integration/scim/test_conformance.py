@@ -1,15 +1,17 @@
-"""What scim2-tester finds, run against the application in this process."""
+"""The conformance suite scim2-tester, run against the application in this process."""
 
 import pytest
 from django.core.wsgi import get_wsgi_application
-from scim2_client.engines.wsgi import WSGISCIMClient
-from scim2_tester import Status, check_server
 
 from tests.fixtures.companies import make_company
 from tests.fixtures.users import make_scim_token
 
 
 def test_the_conformance_suite_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Imported here: it takes 2 s, and each worker process of a run imports all test files.
+    from scim2_client.engines.wsgi import WSGISCIMClient
+    from scim2_tester import Status, check_server
+
     from console.api import rate_limit
 
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 100_000)  # the suite is in a hurry

@@ -14,6 +14,7 @@ from inference.context.prompt.layout import LAYOUTS
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import BadRequest
+from tests.fakes.gateway import TOKENS
 from tests.fakes.prompts import (
     CODE,
     FILE_ID,
@@ -21,7 +22,6 @@ from tests.fakes.prompts import (
     MIDDLE_ID,
     PREFIX_ID,
     SUFFIX_ID,
-    TOKENS,
     assembled,
     text_of,
     writer_of,

@@ -13,8 +13,8 @@ from inference.context.tokenization.ttl_cache import (
     digest,
 )
 from tests.fakes.clock import FakeClock
+from tests.fakes.gateway import TOKENS
 from tests.fakes.polling import until
-from tests.fakes.prompts import TOKENS
 
 ADAS, GUSS = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 MAX_WEIGHT = 1_000

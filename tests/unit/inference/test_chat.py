@@ -12,10 +12,9 @@ from inference.completion.incoming_request import ChatMessage
 from inference.context.prompt.chat_prompt import build_chat_prompt
 from inference.context.prompt.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import BadRequest
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import WEIGHTS
+from tests.fakes.gateway import TOKENS
 
 CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
@@ -26,7 +25,6 @@ STRICT = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
     "{{ bos_token }}{% for message in messages %}{{ message.content | trim }}{% endfor %}"
 )
-TOKENS = load_tokenizer(str(WEIGHTS))
 SYSTEM = ChatMessage("system", "You are terse.")
 
 

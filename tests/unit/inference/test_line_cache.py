@@ -6,10 +6,10 @@ from detect_secrets.util.filetype import FileType
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantSnapshot
 from inference.context.tokenization.line_cache import LineCache
-from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
+from inference.context.tokenization.tokenizer import Tokenizer
 from inference.context.tokenization.ttl_cache import LIFETIME_S, CachePartitions, PartitionKey
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import WEIGHTS
+from tests.fakes.gateway import TOKENS
 from tests.fakes.tenants import GLOBEX, GUS, make_policy, make_principal
 
 TEXT = "def f(x):\n    return x\n\n\nclass A:\n    pass\n"
@@ -21,7 +21,7 @@ class Counting:
     """The demonstration tokenizer, and how many lines it was asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tokens: Tokenizer = load_tokenizer(str(WEIGHTS))
+        self.tokens: Tokenizer = TOKENS
         self.num_lines = 0
         encode_lines = self.tokens.encode_lines
 
@@ -55,7 +55,7 @@ def _encode(
 
 
 def test_the_tokens_are_those_of_the_tokenizer(cache: LineCache) -> None:
-    expected = load_tokenizer(str(WEIGHTS)).encode(TEXT)
+    expected = TOKENS.encode(TEXT)
 
     first, second = _encode(cache, TEXT, ADAS), _encode(cache, TEXT, ADAS)
 

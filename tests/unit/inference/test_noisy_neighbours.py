@@ -16,7 +16,7 @@ from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
+from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest, TooManyRequests, UnauthenticatedRequest
 from inference.filtering.truncation_context import build_truncation_context
 from inference.gateway.authenticate import authenticate
@@ -25,7 +25,7 @@ from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.recording.journal import FileJournal
 from tests.fakes.clock import FakeClock
-from tests.fakes.gateway import WEIGHTS
+from tests.fakes.gateway import TOKENS, WEIGHTS
 from tests.fakes.journal_shipper import FakeShipment
 from tests.fakes.redis import FakeRedis
 from tests.fakes.requests import make_request
@@ -136,10 +136,9 @@ async def test_persistence_counts_once_for_each_of_its_moments() -> None:
 def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tokens = load_tokenizer(str(WEIGHTS))
-    writer = PromptWriter(tokens, model="demo", max_context_tokens=8_192, clock=FakeClock())
+    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
     counted: list[str] = []
-    monkeypatch.setattr(tokens, "encode_raw", counted.append)
+    monkeypatch.setattr(TOKENS, "encode_raw", counted.append)
     request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
 
     with pytest.raises(BadRequest, match="prompt_too_long"):

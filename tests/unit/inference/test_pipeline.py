@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from caret.contracts.usage import CompletionRecord, FinishReason
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.sources.snippet_source import NullSnippetSource
-from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import EngineError
 from inference.filtering.filter_reason import FilterReason
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
@@ -28,15 +26,15 @@ from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.gateway import TOKENS
 from tests.fakes.journal import FakeJournal
 from tests.fakes.polling import until
 from tests.fakes.pools import make_admission, make_pool, make_router
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
 
-WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 WRITER = PromptWriter(
-    load_tokenizer(str(WEIGHTS)),
+    TOKENS,
     model="demo",
     max_context_tokens=8_192,
     clock=FakeClock(),
