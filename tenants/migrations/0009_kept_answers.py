@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "db_table": "tenants_idempotency_record",
                 "indexes": [models.Index(fields=["tenant", "created_at"], name="kept_answer_age")],
                 "constraints": [
                     models.UniqueConstraint(

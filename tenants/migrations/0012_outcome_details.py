@@ -52,6 +52,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "db_table": "tenants_typing_report",
                 "constraints": [
                     caret.foundation.postgres.row_security.RowSecurity(
                         name="typed_tenant", privileges=("SELECT", "INSERT"), user_column=None

@@ -99,9 +99,9 @@ class Migration(migrations.Migration):
         ),
         renamable("usagerecord", "usage_record_renamed", "tenants_usage_record"),
         renamable("outcome", "outcome_renamed", "tenants_outcome"),
-        renamable("typed", "typed_renamed", "tenants_typing_report"),
+        renamable("typingreport", "typed_renamed", "tenants_typing_report"),
         shredded_only("policyversion", "policy_version_shredded", "tenants_policyversion"),
         shredded_only(
-            "policylayerversion", "policy_layer_version_shredded", "tenants_policy_override_version"
+            "policyoverrideversion", "policy_layer_version_shredded", "tenants_policy_override_version"
         ),
     ]

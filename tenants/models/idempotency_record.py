@@ -21,6 +21,7 @@ class IdempotencyRecord(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        db_table = "tenants_idempotency_record"
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "caller", "key_digest"], name="kept_answer_key"

@@ -135,6 +135,7 @@ class TypingReport(models.Model):
     chars = models.IntegerField()
 
     class Meta:
+        db_table = "tenants_typing_report"
         constraints: ClassVar = [
             RowSecurity(name="typed_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="typed_age", column="occurred_at", days=62),

@@ -198,11 +198,11 @@ def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() ->
     # When they are old, or their tenant was shredded, these may be deleted: the tests above say.
     for table in (
         "policyversion",
-        "policy_layer_version",
+        "policy_override_version",
         "auditentry",
         "usage_record",
         "outcome",
-        "typed",
+        "typing_report",
     ):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT", "DELETE"}
 
