@@ -1,4 +1,4 @@
-"""The database, as tests of the control plane use it: committed, as the application's role."""
+"""The database for tests of the control plane: committed, as the application's role."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ if TYPE_CHECKING:
     from tests.fixtures.companies import Cast
     from tests.stack.services import Services
 
-FEW_TENANTS: Final = 30  # emptying a hundred tables takes as long as seeing to more
+# emptying a hundred tables takes as long as iterating over a few more tenants
+FEW_TENANTS: Final = 30
 
 
 @pytest.fixture(scope="module")
 def few_tenants(services: Services) -> None:
-    """What sees to all tenants, as many tasks do, takes longer with each that a test has made: so a
-    module begins with few."""
+    """Delete the tenants of earlier modules if there are many.
+
+    Many tasks iterate over all tenants and become slower with each one.
+    """
     if services.paths.up_file.exists():
-        return  # an installation uses it, and its tenants are not ours
+        return  # an installation uses the database, and its tenants are not ours
     with psycopg.connect(
         host=str(services.paths.sockets),
         dbname=DATABASE,
-        user=SUPERUSER,  # nobody else may
+        user=SUPERUSER,  # no other role has the permission
         password=password_of(services.paths, SUPERUSER),
         autocommit=True,
     ) as superuser:
@@ -40,8 +43,8 @@ def few_tenants(services: Services) -> None:
 
 @pytest.fixture(scope="module")
 def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
-    """For tests that leave it as it is; the others make a company of their own."""
-    # Imported here: plugins are loaded before Django is set up, models after.
+    """Return the cast for tests that do not change it; other tests make their own company."""
+    # Imported here: plugins are loaded before Django is set up, models after it.
     from tests.fixtures.companies import make_cast
 
     with django_db_blocker.unblock():

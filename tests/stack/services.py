@@ -1,8 +1,8 @@
 """Postgres and Valkey, migrated, shared by the whole session.
 
-Django's connections are those of production: `default` is the weak role `caret_app`. No test
-database is made beside it, since that role may not make one. A test that commits makes a tenant of
-its own with a random slug; nothing is emptied between the tests of a module.
+Django's connections are those of production: `default` is the weak role `caret_app`. There is no
+separate test database, because that role may not create one. A test that commits makes its own
+tenant with a random slug. Nothing is deleted between the tests of a module.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Services:
     database_url: str  # role caret_app
     owner_database_url: str  # role caret_owner
     redis_url: str
-    mark: dict[str, str]  # in a process's environment: it is ended with this session
+    mark: dict[str, str]  # in a process's environment: the process ends with this session
 
 
 @contextmanager
 def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
-    """Of a home in whose environment Django has been set up. Their tables are made by `migrate`."""
-    # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
+    """Run the services of a home for which Django has been set up; `migrate` makes the tables."""
+    # Not the tag of the home: a supervisor started there would kill its processes as leftovers.
     mark = new_tag(paths.home / "services")
     marked = environment_with(mark)
     with (
-        Watchdog(mark),  # a session that is killed leaves no servers behind
+        Watchdog(mark),  # a killed session leaves no servers behind
         EmbeddedPostgres(paths, mark=marked),
         EmbeddedValkey(paths, mark=marked),
     ):
@@ -74,8 +74,11 @@ def services(
 
 
 def _require_own_database(paths: EmbeddedPaths) -> None:
-    """A DJANGO_SETTINGS_MODULE in the person's shell makes pytest-django read the settings before
-    the environment was set: the tests would then write into that person's database."""
+    """Check that the settings are those of this home.
+
+    If DJANGO_SETTINGS_MODULE is set in the user's shell, pytest-django reads the settings before
+    the environment is set. Tests would then write to the user's database.
+    """
     from django.conf import settings
 
     assert settings.DATABASES["default"]["HOST"] == str(paths.sockets), (
@@ -85,4 +88,4 @@ def _require_own_database(paths: EmbeddedPaths) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(services: Services) -> None:
-    """Takes the place of pytest-django's, which would create a test database."""
+    """Replace pytest-django's fixture, which would create a test database."""
