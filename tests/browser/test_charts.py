@@ -1,4 +1,4 @@
-"""Charts that are pointed at: exact values, series that go, days that are asked about alone."""
+"""Interactive charts: exact values, hidden series, and filtering by a day."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -21,7 +21,8 @@ MONTH = "/usage?range=30d&by=day"
 
 @pytest.fixture
 def company() -> Company:
-    """Today: 12 suggestions, 6 other requests, 14,808 and 60 generated tokens."""
+    """Make a company with 12 suggestions, 6 other requests, 14,808 and 60 generated tokens
+    today."""
     made = make_company("initech", ACME)
     for person in [made.developer, *colleagues(made, 5)]:
         use(made, person, num=2, accepted=1, generated_tokens=1_234)
@@ -52,7 +53,7 @@ def test_who_points_at_a_day_reads_its_exact_values(
 
 def test_hours_are_those_of_the_readers_clock(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
-    tab.goto("/usage")  # which learns the browser's zone
+    tab.goto("/usage")  # the page detects the browser's time zone
     tab.goto("/usage?range=24h")
     chart = tab.locator("figure.chart").first
 
@@ -191,7 +192,7 @@ def test_its_colours_follow_the_systems(tabs: Tabs, alice: Session) -> None:
 
 
 def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
-    """By htmx, in the place of what was there."""
+    """A chart that htmx loads in place of another is drawn too."""
     company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
     now = timezone.now()
     billing.use(company, company.developer, now, generated_tokens=2_000_000)
@@ -218,7 +219,7 @@ def test_a_chart_takes_on_the_colours_of_the_scheme_that_is_chosen_meanwhile(
         expect(canvas).to_be_visible()
         if meanwhile:
             tab.emulate_media(color_scheme="dark" if meanwhile == "dark" else "light")
-        # What is drawn is there with the second frame.
+        # The chart is drawn with the second frame.
         tab.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
         return str(canvas.evaluate("(canvas) => canvas.toDataURL()"))
 
@@ -243,7 +244,7 @@ def test_axe_finds_nothing_serious_where_there_is_usage(
 
 
 def point(tab: Page, chart: Locator, place: int) -> None:
-    """At the time of this place, from the first or, if negative, from after the last."""
+    """Point at the time of this index; negative indices count from the end."""
     plot = chart.locator(".u-over")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()

@@ -1,6 +1,6 @@
-"""Hostile requests to every address: they are refused or done, and never an error of ours.
+"""Hostile requests to every URL: they are rejected or served, and never cause a server error.
 
-The default suite sends the same few to each address; the deep suite sends many others.
+The default suite sends the same few to each URL. The deep suite sends many others.
 """
 
 import random
@@ -41,7 +41,7 @@ _WELL_FORMED: Final = {
     "int": ["0", "1", "9" * 25, "9" * 5_000],
     "uuid": ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
 }
-# Every page has their forms, and some end the session. They are tested on their own.
+# Every page has their forms, and some of them end the session. They have their own tests.
 _ON_EVERY_PAGE: Final = ("/sign-out", "/tenant", "/operators/sign-out")
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BODIES: Final = (

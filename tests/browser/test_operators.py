@@ -1,4 +1,4 @@
-"""The pages of the installation in the browser, over a real gateway that has answered something."""
+"""The operators' pages in the browser, with a real gateway that has served completions."""
 
 from collections.abc import Iterator
 from typing import Final, Literal
@@ -67,7 +67,7 @@ def test_a_slider_moves_a_mark_along_the_curve(tabs: Tabs) -> None:
     tab.locator("input[type=range]").fill("97.9")
 
     assert mark.get_attribute("x1") != before
-    nearest = (1 - 100 / 6_000) * 239 / 240  # the curve's point
+    nearest = (1 - 100 / 6_000) * 239 / 240  # the nearest point of the curve
     found = at_hit_rate(_FIGURES, nearest, 19).sustained
     assert found is not None
     p50, p95, p99 = (round(each, 1) for each in (found.p50_ms, found.p95_ms, found.p99_ms))
@@ -107,4 +107,4 @@ def test_a_replica_is_drained_by_its_link(tabs: Tabs, gateway: Gateway) -> None:
 
     expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")
     expect(tab.get_by_text("This is not the present code of your app")).to_be_visible()
-    tabs.complaints.clear()  # of the status
+    tabs.complaints.clear()  # about the status
