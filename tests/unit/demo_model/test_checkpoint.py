@@ -85,7 +85,7 @@ def test_the_previous_checkpoint_is_used_when_the_newest_is_cut(
     cut_in_half(newest)
 
     assert resumed(tmp_path).progress.step == 1
-    message = f"{newest} is cut or damaged. Using the checkpoint before it.\n"
+    message = f"{newest} is truncated or damaged. Using the checkpoint before it.\n"
     assert capsys.readouterr().err == message
 
 
@@ -94,7 +94,7 @@ def test_a_checkpoint_cut_at_its_very_beginning_is_refused(tmp_path: Path, num_b
     path = checkpoint.save(trained(), tmp_path)
     path.write_bytes(path.read_bytes()[:num_bytes])
 
-    with pytest.raises(CheckpointError, match="is cut or damaged"):
+    with pytest.raises(CheckpointError, match="is truncated or damaged"):
         checkpoint.load(path)
 
 
