@@ -1,7 +1,7 @@
 """The unchanged gateway with a probe of its event loop: how late do due callbacks run?
 
-python -m tests.benchmarks.event_loop_lag in place of `manage.py gateway` GET /benchmark/stalls the
-lag since the last request
+python -m tests.benchmarks.event_loop_lag      in place of `manage.py gateway`
+GET /benchmark/stalls                          the lag since the last request
 """
 
 import asyncio
