@@ -1,4 +1,4 @@
-"""What scim2-tester finds, run against the application in this process."""
+"""The results of scim2-tester, run against the application in this process."""
 
 import pytest
 from django.core.wsgi import get_wsgi_application
@@ -12,7 +12,7 @@ from tests.fixtures.users import make_scim_token
 def test_the_conformance_suite_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     from console.api import rate_limit
 
-    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 100_000)  # the suite is in a hurry
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 100_000)  # the suite sends requests fast
     _, text = make_scim_token(make_company("initech", {}))
     client = WSGISCIMClient(
         get_wsgi_application(),
