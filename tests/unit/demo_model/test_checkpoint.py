@@ -1,4 +1,4 @@
-"""Checkpoints: what is kept, and that a damaged one is never used."""
+"""Checkpoints: those that are kept, and damaged ones, which are never used."""
 
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def cut_in_half(path: Path) -> None:
     path.write_bytes(stored[: len(stored) // 2])
 
 
-@pytest.mark.filterwarnings("ignore:Mismatch dtype")  # of the norms, whose weights stay in float32
+# from the norms, whose weights stay in float32
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")
 def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     uninterrupted = save_steps(tmp_path, 3)
     after_resume = resumed(tmp_path)
