@@ -104,7 +104,7 @@ def _under_faults(plane: ControlPlane, tenants: Sequence[str], options: argparse
             _pass(_LOOK_EVERY_S, workers)
         count = sum(map(len, sent.values()))
         say(f"{count} records were sent")
-        with suppress(TimeoutError):  # the comparison below reports what is missing
+        with suppress(TimeoutError):  # the comparison below reports missing records
             _wait(lambda: _num_stored(plane, sent) >= count, meanwhile=workers.revive)
         say(f"{workers.num_revived} processes were restarted")
     return sent

@@ -1,5 +1,5 @@
-"""What a gateway adds to an engine that answers at once: Caret's beside LiteLLM's proxy and vLLM's
-router.
+"""The overhead of gateways in front of an engine that answers at once: Caret's gateway, LiteLLM's
+proxy and vLLM's router.
 
 Each gateway runs alone on one core. The engine, Redis and this harness have the other cores.
 

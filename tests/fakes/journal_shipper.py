@@ -10,8 +10,7 @@ class FakeShipment:
     def __init__(
         self, *, fails: bool = False, max_calls: int | None = None, ingests: bool = True
     ) -> None:
-        """With `ingests` every entry is ingested at once; otherwise none is until the test says
-        so."""
+        """Ingest every entry at once with `ingests`; without it, none until the test says so."""
         self.fails = fails
         self.max_calls = max_calls
         self.ingests = ingests

@@ -139,7 +139,7 @@ class KubernetesServer:
             await asyncio.sleep(_POLL_S)
 
     async def _line(self, response: web.StreamResponse, event: dict[str, Any]) -> None:
-        """In two chunks: a line need not be one chunk."""
+        """Send a line in two chunks: a line need not be one chunk."""
         line = json.dumps(event).encode() + b"\n"
         await response.write(line[:20])
         await response.write(line[20:])

@@ -37,7 +37,7 @@ class QueueModel:
     decode_s: float = 0.05
     spread: float = 0.3  # standard deviation of the logarithm
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
-    tenants: Sequence[Principal] = ()  # in proportion to their requests
+    tenants: Sequence[Principal] = ()  # each as often as its share of the requests
     seed: int = 1
     now_s: float = 0.0
     offered: list[Offered] = field(default_factory=list)

@@ -32,7 +32,7 @@ class Scratch:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of each process: the copy's packages precede the installed ones."""
+        """Return the environment of each process: the copy's packages come first."""
         roots = os.pathsep.join(str((self.root / name).resolve()) for name in _IMPORT_ROOTS)
         environment = {**os.environ, "PYTHONPATH": roots}
         # Compiling all modules again for each fault takes longer than most tests.

@@ -69,7 +69,7 @@ async def _send_later(editor: ServerConnection, text: str | bytes, delay_s: floa
 
 @asynccontextmanager
 async def _until_one_goes() -> AsyncIterator[None]:
-    """End when either side closes, after forwarding pending data."""
+    """Suppress the error of a closed connection, which ends the block and its pending frames."""
     try:
         yield
     except* ConnectionClosed:

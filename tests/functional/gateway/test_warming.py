@@ -22,7 +22,7 @@ class File:
     """A file in an editor, with others open beside it."""
 
     def __init__(self, site: Site, code: CodeText, *, has_repository: bool = False) -> None:
-        """With `has_repository`, the file is in a new repository.
+        """Open a file, with `has_repository` in a new repository.
 
         A warm-up follows its first completion, and the next test would mistake it for its own.
         """

@@ -1,4 +1,4 @@
-"""Structs exchanged between the planes: decoding returns what was encoded, and rejects all else."""
+"""Structs exchanged between the planes: decoding returns the encoded value or fails."""
 
 import msgspec
 import pytest

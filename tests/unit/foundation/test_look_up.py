@@ -40,4 +40,4 @@ async def test_who_waits_no_longer_is_told_nothing() -> None:
     with silent_names(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await resolve("a.silent.test", 1)
-    await asyncio.sleep(0.1)  # its thread notices that nobody waits any longer
+    await asyncio.sleep(0.1)  # its thread notices that no task waits any longer

@@ -309,7 +309,7 @@ async def test_what_is_found_while_a_round_is_on_waits_likewise() -> None:
 
     round_ = asyncio.create_task(fleet.membership.round())
     await asyncio.sleep(0.01)
-    fleet.membership.add({})  # starts a new round
+    fleet.membership.add({})  # settles the members while the round runs
     meanwhile = fleet.names()
     asking.set()
     await round_
