@@ -1,8 +1,8 @@
-"""The surroundings of every test: a home for this session, and real services started on demand.
+"""The environment of every test: a home for this session, and real services started on demand.
 
 The environment is set while this file is imported, before Django loads the settings, which read the
-home's secrets. Nothing is started here: the fixtures are lazy, and live in `tests/stack`, one file
-for each. Django is set up only for folders whose conftest.py uses `tests.stack.django_setup`.
+home's secrets. Nothing is started here: the fixtures are lazy, and each has its own file in
+`tests/stack`. Django is set up only for folders whose conftest.py uses `tests.stack.django_setup`.
 """
 
 import os
@@ -27,7 +27,7 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.running"]
 
 
-# Speed is measured in tests/benchmarks; a busy machine fails no example here.
+# tests/benchmarks measures speed; no example fails here because the machine is busy.
 settings.register_profile("default-suite", deadline=None, derandomize=True)
 settings.register_profile("deep-suite", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("deep-suite" if IS_DEEP else "default-suite")

@@ -1,8 +1,8 @@
-"""What each glob excludes. The gateway, the console and the language server agree on it."""
+"""Globs and the paths that each excludes, for the gateway, the console and the language server."""
 
 from typing import Final
 
-# Glob, path, whether it is excluded.
+# Glob, path, is the path excluded?
 EXCLUSION_CASES: Final = [
     ("**/.env", ".env", True),
     ("**/.env", "a/b/.env", True),
@@ -13,7 +13,7 @@ EXCLUSION_CASES: Final = [
     ("*", "any/thing", True),
     ("[", "[", True),
     ("[x]longer.py", "xlonger.py", True),
-    # Letters' case.
+    # Upper and lower case.
     ("**/.env", ".ENV", True),
     ("**/.ENV", "a/.env", True),
     ("*.pem", "x.PEM", True),
@@ -24,8 +24,8 @@ EXCLUSION_CASES: Final = [
     ("[!a].key", "A.key", False),
     ("**/*.\u00c4rger", "a.\u00e4RGER", True),
     ("\u0394/*", "\u03b4/a.py", True),
-    # Letters that have more than one counterpart, or a longer one.
-    ("secrets/**", "\u017fecrets/a.py", True),  # a long s
+    # Letters with several case mappings, or with a longer one.
+    ("secrets/**", "\u017fecrets/a.py", True),  # long s
     ("\u017fecrets/**", "SECRETS/a.py", True),
     ("*.key", "a.\u212aEY", True),  # the Kelvin sign
     ("ini/**", "\u0130ni/a.py", True),  # I with a dot
@@ -44,7 +44,7 @@ EXCLUSION_CASES: Final = [
     ("caf?/**", "cafe\u0301/a.py", True),
     ("caf\u00e9/**", "cafe/a.py", False),
     ("\uac00/*", "\u1100\u1161/a", True),
-    # Windows' paths, and paths that go round.
+    # Windows paths, and paths with `..`.
     ("secrets/**", "Secrets\\a.py", True),
     ("secrets\\**", "secrets/a.py", True),
     ("**/.env", "C:\\work\\shop\\.Env", True),
@@ -54,8 +54,8 @@ EXCLUSION_CASES: Final = [
     ("src/secrets/**", "src/./secrets//a.py", True),
     ("secrets/**", "../secrets/a.py", True),
     ("secrets/**", "secrets/../a.py", False),
-    # What only looks alike.
+    # Paths that only look similar.
     ("secrets/**", "secret/a.py", False),
     ("*.pem", "a.pern", False),
-    ("src/*", "\uff53rc/a.py", False),  # a full-width letter is another one
+    ("src/*", "\uff53rc/a.py", False),  # a full-width letter is a different letter
 ]

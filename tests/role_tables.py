@@ -1,5 +1,8 @@
-"""Tables that say which status each role gets, and their boundary: the weakest role that is allowed
-and the strongest that is refused. The default suite asks over HTTP as these two only."""
+"""Tables of the status that each role gets, and their boundary.
+
+The boundary is the weakest role that is allowed and the strongest that is refused. The default
+suite sends HTTP requests only as these two.
+"""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -37,8 +40,10 @@ def boundary(statuses: Statuses) -> list[Role]:
 
 
 def role_cases(table: Mapping[str, tuple[Any, Statuses]]) -> list[Any]:
-    """Return parameters for each name of `table` and each role: what the name stands for, the role.
-    All but the boundary are for the deep suite."""
+    """Return parameters for each name of `table` and each role: the name's value, and the role.
+
+    All roles except the boundary are for the deep suite.
+    """
     return [
         pytest.param(
             value,

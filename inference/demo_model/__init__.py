@@ -1,1 +1,2 @@
-"""A small model of our own, so that the quick start completes code without a download."""
+"""A small model trained for this project, so that the quick start completes code without a
+download."""

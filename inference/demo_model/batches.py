@@ -1,8 +1,8 @@
-"""Draws documents from the corpus, lays them out for fill-in-the-middle, and puts each in a row.
+"""Draw documents from the corpus, lay them out for fill-in-the-middle, and put each in a row.
 
-A row holds one document, so that no other document competes for attention. A prefix loses tokens on
-the left and a suffix on the right, as the gateway's windows do. A short file follows a piece of a
-neighbouring file, so that rows have little padding.
+A row contains one document, so that no other document competes for attention. A prefix loses tokens
+on the left and a suffix on the right, as in the gateway's windows. A short file follows a piece of
+a neighbouring file, so that rows have little padding.
 """
 
 import random
@@ -19,7 +19,7 @@ from inference.demo_model.cuts import CutKind, Cutter, TokenSpans
 from inference.demo_model.fim import FimIds, TrainingOrder, arrange
 from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
 
-MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often
+MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often than this size
 PLAIN_SHARE = 0.22
 CONTEXT_SHARE = 0.2
 MIN_CONTEXT_ROW_TOKENS = 512
@@ -41,7 +41,8 @@ FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to f
 @dataclass(frozen=True, slots=True)
 class TrainingDocument:
     tokens: list[int]
-    targets: list[int]  # what is to be predicted in each token's place: nearly always itself
+    # the prediction wanted at each token's place: nearly always the token itself
+    targets: list[int]
     weights: list[float]  # of each target in the loss
 
 
@@ -62,7 +63,7 @@ class Mixture:
 
 
 class DocumentSource:
-    """An endless draw of documents. The same seed and mixture give the same documents."""
+    """Draws documents without end. The same seed and mixture give the same documents."""
 
     def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, rng: random.Random) -> None:
         self._corpus = corpus
@@ -85,7 +86,10 @@ class DocumentSource:
         )
 
     def document(self, max_tokens: int) -> TrainingDocument:
-        """At most so many tokens; fewer where the file is short and has no neighbours."""
+        """Return a document of at most this many tokens.
+
+        It has fewer if the file is short and has no neighbours.
+        """
         file = self._file()
         if self._rng.random() < self.mixture.echo_share:
             return self._echo(file, max_tokens)
@@ -105,10 +109,10 @@ class DocumentSource:
         return self._groups[group].draw(self._rng)
 
     def _echo(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
-        """Shuffled tokens, said twice, the second time with a middle cut out.
+        """Return shuffled tokens twice, the second time with a middle cut out.
 
-        Only the answer counts, and only copying finds it. It teaches to look up what followed the
-        same tokens before, and in PSM to go on from before the suffix.
+        Only the answer counts, and only copying finds it. This teaches the model to look up what
+        followed the same tokens before, and in PSM to continue from before the suffix.
         """
         num_tokens = (max_tokens - 4) // 2
         tokens = self._piece(file, num_tokens)
@@ -128,7 +132,7 @@ class DocumentSource:
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         cut = self._cutter.cut(file, kind)
-        room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end
+        room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end token
         if room < max_tokens // 4:
             return self._plain(file, max_tokens)
         prefix, suffix = self._windows(file, cut, room)
@@ -144,15 +148,15 @@ class DocumentSource:
         weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
         targets = tokens.copy()
         if order is TrainingOrder.PSM:
-            # A hint: the answer's first token is asked for right behind the prefix, too, so that
-            # the answer only has to look there. At inference nobody reads that prediction.
+            # A hint: the answer's first token is also a target right behind the prefix, so that the
+            # answer only has to look there. At inference nothing uses that prediction.
             after_marker = len(prefix) + 2
             targets[after_marker] = tokens[num_given]
             weights[after_marker] = FIRST_WEIGHT
         return TrainingDocument(tokens, targets, weights)
 
     def _windows(self, file: TokenFile, cut: TokenSpans, room: int) -> tuple[list[int], list[int]]:
-        """Prefix and suffix that fill the room together, where the file is long enough."""
+        """Return a prefix and a suffix that fill the room together, if the file is long enough."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
         num_before = cut.start - file.start + len(cut.prefix_end)
@@ -175,7 +179,7 @@ class DocumentSource:
         return []
 
     def _context(self, file: TokenFile, max_tokens: int) -> list[int]:
-        """The repository's name, a piece of a neighbouring file, and the own path."""
+        """Return the repository's name, a piece of a neighbouring file, and the file's own path."""
         header = [self._id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
         path = [self._id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
         other = self._rng.choice(self._siblings[file.folder])
@@ -198,7 +202,7 @@ class DocumentSource:
 
 
 class _WeightedFiles:
-    """The files of a group, drawn by their tokens; a large package's share is limited."""
+    """Draws the files of a group by their number of tokens; a large package's share is limited."""
 
     def __init__(self, corpus: TokenCorpus, group: Group) -> None:
         self._files = [file for file in corpus.files if file.group is group and len(file)]

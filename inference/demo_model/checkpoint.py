@@ -1,7 +1,8 @@
-"""The state of a training run on disk. A checkpoint that was cut or damaged is never loaded.
+"""The state of a training run on disk. A truncated or damaged checkpoint is never loaded.
 
-A file is the SHA-256 of its content and then the content. It is written beside its place, flushed
-to the disk and renamed. The last two are kept, so that one damaged file loses a few minutes.
+A file consists of the SHA-256 of its content and then the content. It is written to a temporary
+file, flushed to the disk and renamed. The last two are kept, so that a damaged file loses only a
+few minutes.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ class CheckpointError(ValueError):
 @dataclass(slots=True)
 class TrainingProgress:
     step: int = 0
-    elapsed_s: float = 0.0  # over all runs, pauses between them not counted
+    elapsed_s: float = 0.0  # over all runs, without the pauses between them
     seed: int = 1
     cool_down_step: int | None = None
     cool_down_steps: int = 0
@@ -64,25 +65,28 @@ def save_content(content: dict[str, Any], folder: Path) -> Path:
 
 
 def paths(folder: Path) -> list[Path]:
-    """Oldest first."""
+    """Return the folder's checkpoints, oldest first."""
     return sorted(folder.glob("checkpoint-????????.pt"))
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Raises CheckpointError for a file that was cut or damaged."""
+    """Load a checkpoint.
+
+    Raises CheckpointError for a truncated or damaged file.
+    """
     stored = path.read_bytes()
     digest, payload = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
     if hashlib.sha256(payload).digest() != digest:
-        raise CheckpointError(f"{path} is cut or damaged.")
+        raise CheckpointError(f"{path} is truncated or damaged.")
     content: dict[str, Any] = torch.load(io.BytesIO(payload), "cpu", weights_only=True)
     return content
 
 
 def load_newest(folder: Path) -> dict[str, Any] | None:
-    """The newest checkpoint that is whole. None: the folder has no checkpoint at all.
+    """Load the newest undamaged checkpoint, or return None if the folder has no checkpoint.
 
     Damaged ones are renamed, so that they are neither mirrored nor counted among those to keep.
-    Raises CheckpointError where there are some, but none is whole.
+    Raises CheckpointError if all checkpoints are damaged.
     """
     found = paths(folder)
     for path in reversed(found):
@@ -92,7 +96,7 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
             path.rename(path.with_suffix(".damaged"))
             print(f"{error} Using the checkpoint before it.", file=sys.stderr, flush=True)
     if found:
-        raise CheckpointError(f"No checkpoint in {folder} is whole: copy one from the mirror.")
+        raise CheckpointError(f"All checkpoints in {folder} are damaged: copy one from the mirror.")
     return None
 
 
@@ -116,7 +120,7 @@ def mirror(run: Path, target: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """A crash leaves the old file, or the new one, or none; never a part."""
+    """Write a file so that a crash leaves the old file, the new one or none, but never a part."""
     temporary = path.with_suffix(".tmp")
     with temporary.open("wb") as file:
         file.write(content)

@@ -1,7 +1,7 @@
-"""Reads the Python standard library as a corpus, and keeps whole files apart for validation.
+"""The Python standard library as a corpus, with whole files held out for validation.
 
-Files with tables, generated text or foreign test data are left out. Tests are read for volume
-only: they are drawn less often than ordinary code, and none of them is held out.
+Files with tables, generated text or foreign test data are left out. Tests only add volume: they are
+drawn less often than ordinary code, and none of them is held out.
 """
 
 import hashlib
@@ -40,7 +40,8 @@ def read_corpus(root: Path) -> Corpus:
 
 
 def split(files: Iterable[SourceFile]) -> Corpus:
-    """By the hash of the path, so that a file's side never depends on the other files."""
+    """Split the files by the hash of the path, so that a file's side never depends on other
+    files."""
     training: list[SourceFile] = []
     held_out: list[SourceFile] = []
     for file in files:
@@ -78,7 +79,10 @@ def _is_test(relative: str) -> bool:
 
 
 def _read_text(path: Path) -> str | None:
-    """None where the file is not ordinary source: not UTF-8, tiny, or with lines of a table."""
+    """Return the text, or None unless it is ordinary source.
+
+    It is not ordinary if it is not UTF-8, tiny, or has lines of a table.
+    """
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Thins a training log and draws the loss curve from it, with nothing but the standard library.
+"""Thin a training log and draw its loss curve, with only the standard library.
 
 python -m inference.demo_model.curve --run DIR
 """
@@ -25,7 +25,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class CurveFrame:
-    """Maps figures to places in the picture. Both axes are linear; the loss need not begin at 0."""
+    """Maps values to places in the picture. Both axes are linear; the loss need not begin at 0."""
 
     max_million_tokens: float
     min_nats: int
@@ -40,7 +40,7 @@ class CurveFrame:
 
 
 def thin(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
-    """Means of neighbouring training losses; every validation loss is kept."""
+    """Average neighbouring training losses, and keep every validation loss."""
     training = [line for line in lines if "loss" in line]
     size = -(-len(training) // MAX_POINTS)
     groups = [training[i : i + size] for i in range(0, len(training), size)]

@@ -1,7 +1,7 @@
-"""Cuts a tokenised file at a cursor.
+"""Cut a tokenised file at a cursor.
 
 Only the lines around the cursor are decoded and encoded again. Line breaks begin a piece of the
-tokenizer, so the tokens are those that encoding the parts of the text apart would give.
+tokenizer, so the result equals that of encoding the parts of the text separately.
 """
 
 import random
@@ -15,7 +15,7 @@ from inference.demo_model.token_corpus import TokenCorpus, TokenFile
 
 MAX_SPAN_CHARS = 400
 LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # one to four lines
-AT_INDENT_SHARE = 0.3  # cursors where an editor leaves them after Enter
+AT_INDENT_SHARE = 0.3  # cursors where an editor puts them after Enter
 MAX_BLOCK_LINES = 12
 MAX_DOCSTRING_CHARS = 600
 REGION_LINES = 16
@@ -28,7 +28,7 @@ DOCSTRING = re.compile(r'"""(.+?""")', re.DOTALL)
 
 class CutKind(Enum):
     LINES = auto()  # from a cursor, mostly inside a line, to the end of one to four lines
-    NAME = auto()  # from a cursor in a name that stands above, too, to the end of the line
+    NAME = auto()  # from a cursor in a name that also occurs above, to the end of the line
     SPAN = auto()  # any characters
     BLOCK = auto()  # the body under a line that ends with a colon
     DOCSTRING = auto()
@@ -36,7 +36,7 @@ class CutKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TokenSpans:
-    """tokens[:start], prefix_end, middle, suffix_start and tokens[end:] are the file."""
+    """The cut of a file into tokens[:start], prefix_end, middle, suffix_start and tokens[end:]."""
 
     start: int
     prefix_end: list[int]
@@ -65,7 +65,7 @@ class Cutter:
         self._is_break = [text.startswith("\n") for text in texts]
 
     def cut(self, file: TokenFile, kind: CutKind) -> TokenSpans:
-        """A cut of lines where no lines with the kind asked for are found in a few draws."""
+        """Cut the file, as lines if a few draws find no lines that allow this kind."""
         for _ in range(NUM_DRAWS):
             region = self._region(file)
             span = self._span(region, kind)
@@ -90,15 +90,15 @@ class Cutter:
         )
 
     def line_start(self, file: TokenFile, position: int) -> int:
-        """Return the start of the line break before the position; of a very long line, a place
-        near it."""
+        """Return the start of the line break before the position, or a place near it in a very long
+        line."""
         first = max(file.start, position - MAX_LINE_TOKENS)
         while position > first and not self._is_break[self._tokens[position]]:
             position -= 1
         return position
 
     def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
-        """Return the start of the line break after so many lines."""
+        """Return the start of the line break after this many lines."""
         last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
         position = start + 1
         while position < last:
@@ -110,7 +110,7 @@ class Cutter:
         return self.line_start(file, position) if position < file.end else file.end
 
     def _span(self, region: _Region, kind: CutKind) -> tuple[int, int] | None:
-        """Return the start and end of the middle; None if the text has nothing of that kind."""
+        """Return the start and end of the middle, or None if the text has nothing of that kind."""
         match kind:
             case CutKind.LINES:
                 return self._lines_span(region)
@@ -157,7 +157,10 @@ class Cutter:
 
 
 def _block_span(region: _Region) -> tuple[int, int] | None:
-    """The whole body under the first line that ends with a colon, without its first indentation."""
+    """Return the span of the body under the first line that ends with a colon.
+
+    The span begins after the body's first indentation.
+    """
     text, lead = region.text, region.lead
     lines = text[lead:].split("\n")
     head = next((n for n, line in enumerate(lines) if line.rstrip().endswith(":")), None)

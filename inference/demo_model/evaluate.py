@@ -1,10 +1,10 @@
-"""Measures an exported folder on whole files that training never saw.
+"""Measure an exported folder on whole files that were not used for training.
 
     python -m inference.demo_model.evaluate --weights inference/demo_model/weights
 
-Prints one JSON object: nats per token, and for single lines, with the cursor in mid-line and
-greedy decoding, the shares that match exactly and that leave the file parseable; and the share of
-names that are copied from the prompt (see `name_probes`).
+Prints one JSON object: nats per token; for single lines, with the cursor in mid-line and greedy
+decoding, the shares that match exactly and that leave the file parseable; and the share of names
+that are copied from the prompt (see `name_probes`).
 """
 
 import argparse
@@ -47,12 +47,12 @@ class Completer:
         return self._generate(tokens)
 
     def shown(self, cut: FimCut) -> str:
-        """The prefix and the suffix as far as the prompt holds them."""
+        """Return the part of prefix and suffix that fits into the prompt."""
         prefix, suffix = self._windows(cut)
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
     def nats(self, tokens: Sequence[int]) -> float:
-        """Summed over all tokens but the first."""
+        """Return the sum over all tokens except the first."""
         window = torch.tensor([tokens])
         with torch.no_grad():
             logits = self.model(window).logits[0, :-1]
@@ -118,7 +118,8 @@ def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
 
 
 def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
-    """Apart: names of which nothing is typed yet, where another name may be right as well."""
+    """Report separately the names of which nothing is typed yet: another name may be right as
+    well."""
     outcomes = [
         (bool(probe.typed), probe.is_copied_by(text))
         for probe, text in zip(probes, completions, strict=True)
@@ -134,7 +135,7 @@ def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dic
 
 
 def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
-    """Drawn by chance, not chosen."""
+    """Return a random sample of the outcomes."""
     chosen = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
     return [
         {
@@ -153,7 +154,7 @@ def _parses_bare(probe: EvalProbe) -> bool:
 
 
 def _share(flags: Sequence[bool]) -> float | None:
-    """None where there is nothing to count."""
+    """Return the share of true flags, or None if there are none."""
     return round(sum(flags) / len(flags), 3) if flags else None
 
 

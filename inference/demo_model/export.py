@@ -1,10 +1,10 @@
-"""Writes the newest checkpoint as a folder that vLLM and transformers load by its name.
+"""Write the newest checkpoint as a folder that vLLM and transformers can load.
 
     python -m inference.demo_model.export --run DIR --corpus DIR --to inference/demo_model/weights
 
 The layers' matrices are stored as INT8 (compressed-tensors, W8A8), with a scale for each output
-channel; the embedding stays in bfloat16. Each file is written beside its place and renamed, so an
-engine never reads half of one.
+channel. The embedding stays in bfloat16. Each file is written to a temporary file and renamed, so
+that an engine never reads an incomplete file.
 """
 
 import argparse
@@ -96,7 +96,10 @@ def _end_and_pad(trained: Tokenizer) -> dict[str, int]:
 
 
 def quantization_config() -> dict[str, Any]:
-    """W8A8: weights with a scale for each channel, activations quantised for each token."""
+    """Return the configuration W8A8.
+
+    Weights have a scale for each channel; activations are quantised for each token.
+    """
     eight_bits = {"num_bits": 8, "type": "int", "symmetric": True}
     scheme = {
         "targets": ["Linear"],
@@ -113,7 +116,8 @@ def quantization_config() -> dict[str, Any]:
 
 
 def as_stored(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
-    """The output layer is tied to the embedding, so it is not stored."""
+    """Return the tensors to store; the output layer is tied to the embedding, so it is not
+    stored."""
     stored = {}
     for name, weight in weights.items():
         if is_quantised and weight.ndim == 2 and name.startswith("layers."):
@@ -132,10 +136,14 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="inference.demo_model.export", description=__doc__)
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="of train")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run of train")
     parser.add_argument("--to", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--bfloat16", action="store_true", help="twice as large; for comparison")
+    parser.add_argument(
+        "--bfloat16",
+        action="store_true",
+        help="store bfloat16 weights, twice as large, for comparison",
+    )
     options = parser.parse_args()
     export(options.run, options.corpus, options.to, is_quantised=not options.bfloat16)
 

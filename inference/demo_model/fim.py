@@ -1,10 +1,10 @@
-"""Cuts a source text at a cursor and lays the parts out as the gateway does.
+"""Cut a source text at a cursor and lay the parts out as the gateway does.
 
 PSM:           <|fim_prefix|> prefix <|fim_suffix|> suffix <|fim_middle|> middle <|endoftext|>
 SPM variant 2: <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> prefix middle <|endoftext|>
 
-Knows nothing about tokens: a layout is made of ids that the caller has encoded, each part apart,
-so that a cursor in mid-word needs no healing.
+Knows nothing about tokenization: the caller encodes each part separately, so a cursor in mid-word
+needs no token healing.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class FimIds:
 
 
 def cut_line_at(text: str, cursor: int) -> FimCut:
-    """From the cursor to the end of its line."""
+    """Cut the text from the cursor to the end of its line."""
     return _cut(text, cursor, _line_end(text, cursor))
 
 

@@ -1,4 +1,4 @@
-"""A small Qwen3 decoder, for training: it computes what `Qwen3ForCausalLM` does."""
+"""A small Qwen3 decoder for training, which computes the same as `Qwen3ForCausalLM`."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ class Attention(nn.Module):
         return out
 
     def _heads(self, x: Tensor) -> Tensor:
-        """(rows, tokens, heads * head_dim) to (rows, heads, tokens, head_dim)."""
+        """Reshape (rows, tokens, heads * head_dim) to (rows, heads, tokens, head_dim)."""
         return x.view(*x.shape[:2], -1, self.shape.head_dim).transpose(1, 2)
 
 
@@ -77,7 +77,8 @@ class DecoderLayer(nn.Module):
 
 
 class Qwen3(nn.Module):
-    """Parameters carry the names of the exported file, less the leading `model.`."""
+    """The decoder. Its parameters have the names of the exported file, without the leading
+    `model.`."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
@@ -88,7 +89,7 @@ class Qwen3(nn.Module):
         self._initialise()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits of each position's next token."""
+        """Return the logits of each position's next token."""
         x = self.embed_tokens(tokens)
         cos, sin = (part.to(tokens.device) for part in rotations(self.shape, tokens.shape[1]))
         for layer in self.layers:
@@ -96,14 +97,17 @@ class Qwen3(nn.Module):
         return functional.linear(self.norm(x), self.embed_tokens.weight)
 
     def loss(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Weighted mean of the nats per label."""
+        """Return the weighted mean of the nats per label."""
         with torch.autocast(inputs.device.type, torch.bfloat16):
             logits = self(inputs).flatten(0, 1)
         nats = functional.cross_entropy(logits.float(), labels.flatten(), reduction="none")
         return (nats * weights.flatten()).sum() / weights.sum()
 
     def _initialise(self) -> None:
-        """Each layer begins as the identity: its two output projections are zero."""
+        """Initialise the weights so that each layer begins as the identity.
+
+        Its two output projections are zero.
+        """
         nn.init.normal_(self.embed_tokens.weight, std=0.02)
         for name, parameter in self.layers.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
@@ -113,7 +117,7 @@ class Qwen3(nn.Module):
 
 
 def rotations(shape: ModelShape, num_tokens: int) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of the rotary angles, each (tokens, head_dim)."""
+    """Return cosine and sine of the rotary angles, each (tokens, head_dim)."""
     exponents = torch.arange(0, shape.head_dim, 2) / shape.head_dim
     angles = torch.outer(torch.arange(num_tokens), shape.rope_theta**-exponents)
     doubled = torch.cat((angles, angles), dim=-1)

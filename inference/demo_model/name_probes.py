@@ -1,9 +1,9 @@
-"""Measures how often a name is copied from the prompt when the right name stands there.
+"""Measure how often the model copies a name from the prompt if the right name occurs there.
 
-A probe's cursor stands in a name of the code: anywhere from its start to before its last
-character. The name has at least four characters, is no keyword or builtin, and stands as a whole
-word in another place of the prompt, as cut to the windows of the evaluation. The completion copies
-the name if its text up to the first character that cannot be in a name is the rest of the name.
+A probe's cursor is in a name of the code: anywhere from its start to before its last character. The
+name has at least four characters and is no keyword or builtin. It occurs as a whole word elsewhere
+in the prompt, as truncated to the windows of the evaluation. The completion copies the name if its
+text up to the first character that cannot be in a name is the rest of the name.
 """
 
 import builtins
@@ -24,7 +24,7 @@ NOT_COPIED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
 Window = Callable[
     [FimCut], str
-]  # the prefix and the suffix that a prompt shows, with a line break between
+]  # the prefix and the suffix that a prompt shows, joined by a line break
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NameProbe:
 
 
 def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -> list[NameProbe]:
-    """The same files, windows and seed give the same probes."""
+    """Choose the probes; the same files, windows and seed give the same ones."""
     probes: list[NameProbe] = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}:names")

@@ -1,13 +1,13 @@
 """Muon for the matrices of the layers, AdamW for the embedding and the norms.
 
-Muon: Keller Jordan and others, 2024: momentum whose singular values are set to about one by a
-Newton-Schulz iteration. Matrices of one shape are done as one batch.
+Muon (Keller Jordan and others, 2024): momentum whose singular values are set to about one by a
+Newton-Schulz iteration. Matrices of the same shape are processed as one batch.
 """
 
 import torch
 from torch import Tensor, nn
 
-MUON_RATE = 0.01  # with batches of 8,192 tokens 0.02 was worse
+MUON_RATE = 0.01  # with batches of 8,192 tokens, 0.02 was worse
 ADAM_RATE = 1.5e-3
 MOMENTUM = 0.95
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -34,7 +34,8 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
-    """(batch, rows, columns): the same singular vectors, singular values about one."""
+    """Set the singular values of (batch, rows, columns) to about one, with the same singular
+    vectors."""
     a, b, c = NEWTON_SCHULZ
     is_tall = matrices.shape[-2] > matrices.shape[-1]
     x = (matrices.mT if is_tall else matrices).bfloat16()
@@ -68,5 +69,5 @@ def _groups_by_shape(parameters: list[nn.Parameter]) -> list[dict[str, object]]:
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
     if parameter.grad is None:
-        raise ValueError("a matrix took no part in the loss")
+        raise ValueError("a matrix has no gradient: it was not used in the loss")
     return parameter.grad

@@ -1,6 +1,6 @@
-"""Single-line questions to the model, from files it never saw, and the judgement of its answers.
+"""Single-line evaluation probes, from files that were not used for training, and their scores.
 
-A probe's cursor stands in mid-line; the answer wanted is the rest of that line.
+A probe's cursor is in mid-line; the expected completion is the rest of that line.
 """
 
 import ast
@@ -26,13 +26,13 @@ class EvalProbe:
 @dataclass(frozen=True, slots=True)
 class ProbeScore:
     probe: EvalProbe
-    completion: str  # as generated, cut at the first line break
-    is_exact: bool  # but for spaces at the line's end
+    completion: str  # as generated, truncated at the first line break
+    is_exact: bool  # except for spaces at the line's end
     parses: bool
 
 
 def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
-    """The same files and seed give the same probes."""
+    """Choose the probes; the same files and seed give the same ones."""
     probes = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}")
@@ -63,7 +63,7 @@ def parses(text: str) -> bool:
 
 
 def _code_lines(text: str) -> list[int]:
-    """Where lines of code begin, without comments, docstrings and very short lines."""
+    """Return the starts of code lines, without comments, docstrings and very short lines."""
     in_string = _docstring_lines(text)
     starts, position = [], 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -76,7 +76,7 @@ def _code_lines(text: str) -> list[int]:
 
 
 def _docstring_lines(text: str) -> set[int]:
-    """The lines of strings that stand alone as statements, from 1."""
+    """Return the lines, counted from 1, of strings that are statements."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -1,7 +1,7 @@
 """Learning rate, row length and mixture as functions of the step, so that a run can be resumed.
 
-Warm-up, then a constant rate, then a cool-down that can begin at any step. Short rows and echoes
-come first, because they teach copying; long rows come later.
+A warm-up, then a constant rate, then a cool-down that can begin at any step. Short rows and echoes
+come first, because they teach copying. Long rows come later.
 """
 
 import random
@@ -63,18 +63,18 @@ class LearningRateSchedule:
 
     @property
     def last_step(self) -> int | None:
-        """None: the run has no end."""
+        """Return the last step, or None if the run has no end."""
         return None if self.cool_down_step is None else self.cool_down_step + self.cool_down_steps
 
     def rate_factor(self, step: int) -> float:
-        """From 0 to 1, to be multiplied with the peak rate."""
+        """Return the factor of the peak rate, from 0 to 1."""
         warm_up = min(1.0, (step + 1) / WARM_UP_STEPS)
         if not self._is_cooling(step) or self.last_step is None:
             return warm_up
         return warm_up * max(0.0, (self.last_step - step) / self.cool_down_steps)
 
     def batch(self, step: int) -> Batch:
-        """The same step of the same run always gives the same batch."""
+        """Return a step's batch; the same step of the same run always gives the same one."""
         is_cooling = self._is_cooling(step)
         tokens = step * TOKENS_PER_STEP
         stable = next(phase for phase in PHASES if tokens < phase.until_tokens)

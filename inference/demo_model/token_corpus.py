@@ -29,7 +29,7 @@ class Group(StrEnum):
 
 
 class CorpusError(ValueError):
-    """The folder holds no complete corpus."""
+    """The folder does not contain a complete corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,10 @@ class TokenCorpus:
 
 
 def encode(groups: Iterable[tuple[Group, str, SourceFile]], tokenizer: Tokenizer) -> TokenCorpus:
-    """Takes (group, repository, file); the file's path must be relative to the repository."""
+    """Encode the files.
+
+    Each file's path must be relative to its repository.
+    """
     parts: list[Tokens] = []
     files: list[TokenFile] = []
     start = 0
@@ -91,10 +94,13 @@ def load(folder: Path) -> TokenCorpus:
 
 
 def check(folder: Path) -> None:
-    """Raises CorpusError unless every file has the SHA-256 of the manifest."""
+    """Check every file against the SHA-256 of the manifest.
+
+    Raises CorpusError.
+    """
     manifest = folder / "manifest.json"
     if not manifest.exists():
-        raise CorpusError(f"{folder} holds no corpus: run inference.demo_model.dataset.build.")
+        raise CorpusError(f"{folder} contains no corpus: run inference.demo_model.dataset.build.")
     for name, digest in json.loads(manifest.read_text()).items():
         path = folder / name
         if not path.exists() or _sha256(path) != digest:

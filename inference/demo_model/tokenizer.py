@@ -1,7 +1,7 @@
-"""A byte-level BPE of 4,096 tokens that carries the names of Qwen's special tokens.
+"""A byte-level BPE of 4,096 tokens, with the names of Qwen's special tokens.
 
-A line break and the indentation after it are one piece, so the word behind it is the same token
-whether the editor has indented already or not. Digits stand alone.
+A line break and the indentation after it are one piece. So the word behind it is the same token
+whether or not the editor has already indented. Digits are separate tokens.
 """
 
 from collections.abc import Iterable
@@ -31,8 +31,8 @@ SPECIAL_TOKENS = (
 
 PIECE = (
     r"[\r\n]+[ \t]*"  # line breaks with the indentation behind them
-    r"|[ \t]{2,}"  # indentation where the text begins in mid-line
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+"  # a word with the character that leads to it: .append
+    r"|[ \t]{2,}"  # indentation if the text begins in mid-line
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+"  # a word with the character before it: .append
     r"|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+"
     r"|\s+"

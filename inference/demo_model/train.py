@@ -1,13 +1,14 @@
-"""Trains the demonstration model, on a CPU or a GPU.
+"""Train the demonstration model, on a CPU or a GPU.
 
     python -m inference.demo_model.train --corpus DIR --run DIR [--mirror DIR] [--minutes N]
     python -m inference.demo_model.train --corpus DIR --run DIR --cool-down TOKENS --to DIR
 
-The first form trains at a constant rate until it is stopped. Run again, it goes on from the newest
-checkpoint with exactly the batches that would have come next. SIGTERM and SIGINT save and stop.
+The first form trains at a constant rate until it is stopped. Run again, it continues from the
+newest checkpoint with exactly the batches that would have come next. SIGTERM and SIGINT save a
+checkpoint and stop.
 
-The second form copies the newest checkpoint to a folder of its own and lets the learning rate fall
-to zero there. To resume a cool-down, give its folder as --run.
+The second form copies the newest checkpoint to a separate folder and lowers the learning rate to
+zero there. To resume a cool-down, pass its folder as --run.
 """
 
 import argparse
@@ -158,7 +159,7 @@ class TrainingRun:
 
 
 def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
-    """Copy the newest checkpoint to a new folder, where the rate falls from its step on."""
+    """Copy the newest checkpoint to a new folder, where the rate decreases from its step on."""
     if checkpoint.paths(target):
         raise RunError(f"{target} has checkpoints already: resume it with --run {target}.")
     content = checkpoint.load_newest(run)
@@ -175,7 +176,7 @@ def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
 
 
 def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
-    """Leave out the steps that the run took after its newest checkpoint."""
+    """Copy the log without the steps that the run took after its newest checkpoint."""
     log = run / "log.jsonl"
     lines = log.read_text().splitlines(keepends=True) if log.exists() else []
     kept = [line for line in lines if json.loads(line)["step"] <= last_step]
@@ -183,7 +184,7 @@ def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
 
 
 def lock(folder: Path) -> TextIO:
-    """Hold the run's folder for this process, whose ID the file tells."""
+    """Lock the run's folder for this process, and write the process ID to the file."""
     file = (folder / "train.pid").open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -215,12 +216,16 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="inference.demo_model.train", description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
     parser.add_argument("--run", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--mirror", type=Path, metavar="DIR", help="gets each new checkpoint, too")
-    parser.add_argument("--minutes", type=float, default=1e6, help="of this call")
-    parser.add_argument("--tokens", type=float, default=1e11, help="of the run; stop there")
+    parser.add_argument(
+        "--mirror", type=Path, metavar="DIR", help="folder for a copy of each new checkpoint"
+    )
+    parser.add_argument("--minutes", type=float, default=1e6, help="duration of this call")
+    parser.add_argument(
+        "--tokens", type=float, default=1e11, help="stop when the run has trained this many tokens"
+    )
     parser.add_argument("--cool-down", type=float, metavar="TOKENS")
-    parser.add_argument("--to", type=Path, metavar="DIR", help="the folder of the cool-down")
-    parser.add_argument("--seed", type=int, default=1, help="of a new run")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="folder for the cool-down")
+    parser.add_argument("--seed", type=int, default=1, help="seed of a new run")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     if (options.cool_down is None) != (options.to is None):
@@ -232,9 +237,9 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
     torch.set_float32_matmul_precision("high")
-    # Of the norms: their weights stay in float32.
+    # Raised by the norms, whose weights stay in float32.
     warnings.filterwarnings("ignore", "Mismatch dtype between input and weight")
-    # Compiling takes minutes; a later start in the same folder finds it done.
+    # Compiling takes minutes; a later start in the same folder uses the cached result.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((options.to or options.run) / "compiled"))
     try:
         if options.cool_down is not None:

@@ -1,4 +1,5 @@
-"""The loss on whole files that training never saw: read left to right, and of FIM answers."""
+"""The loss on whole files that were not used for training: from left to right, and of FIM
+answers."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +21,8 @@ NUM_ANSWER_ROWS = 48  # for each layout, and for echoes
 
 
 class Validation:
-    """The same files give the same rows, so that figures of all checkpoints compare."""
+    """Validation rows. The same files give the same rows, so results of all checkpoints are
+    comparable."""
 
     def __init__(
         self, files: Sequence[SourceFile], tokenizer: Tokenizer, device: torch.device
@@ -42,7 +44,7 @@ class Validation:
 
     @torch.no_grad()
     def figures(self, model: Qwen3) -> dict[str, float]:
-        """Nats per token of each kind."""
+        """Return the nats per token of each kind."""
         return {name: self._mean_nats(model, rows) for name, rows in self._rows.items()}
 
     def _mean_nats(self, model: Qwen3, rows: Sequence[TrainingRow]) -> float:
@@ -59,7 +61,7 @@ class Validation:
 def plain_rows(
     files: Sequence[SourceFile], tokenizer: Tokenizer, num_tokens: int
 ) -> list[TrainingRow]:
-    """Each file from its beginning, in rows of its own; the remainder of a file is left out."""
+    """Return rows of each file from its beginning, without the remainder of the file."""
     rows = []
     for file in files:
         tokens: list[int] = tokenizer.encode(file.text, add_special_tokens=False).ids
@@ -70,14 +72,15 @@ def plain_rows(
 
 
 def as_tensors(rows: Sequence[TrainingRow]) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs, labels and weights, each (rows, tokens)."""
+    """Return inputs, labels and weights, each (rows, tokens)."""
     inputs = torch.tensor([row.inputs for row in rows])
     labels = torch.tensor([row.labels for row in rows])
     return inputs, labels, torch.tensor([row.weights for row in rows])
 
 
 def _answer_only(row: TrainingRow) -> TrainingRow:
-    """Less the hint behind the prefix and the text that is given."""
+    """Keep only the weights of the answer, without the hint behind the prefix and the given
+    text."""
     weights = [1.0 if weight >= ANSWER_WEIGHT else 0.0 for weight in row.weights]
     for place in range(len(weights) - 1):
         if row.labels[place] != row.inputs[place + 1]:

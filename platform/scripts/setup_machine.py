@@ -24,7 +24,10 @@ class Refusal(Exception):
 
 
 def find_suitable_python() -> None:
-    """Run the script again with Python 3.11 or 3.12 if this Python is another. Raises Refusal."""
+    """Run the script again with Python 3.11 or 3.12 if this Python has another version.
+
+    Raises Refusal.
+    """
     if (3, 11) <= sys.version_info[:2] < (3, 13):
         return
     for name in ("python3.11", "python3.12"):

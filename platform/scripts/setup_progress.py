@@ -1,4 +1,4 @@
-"""The progress of `platform/scripts/setup` on the terminal, and why a step failed.
+"""The progress of `platform/scripts/setup` on the terminal, and the reason why a step failed.
 
 Standard library only, like the script itself.
 """
@@ -46,7 +46,7 @@ class Line:
 
 
 def explain(title: str, status: int, output: str, *, log: Path) -> Refusal:
-    """Return the reason why a step failed, by its exit status and output."""
+    """Return the reason why a step failed, based on its exit status and output."""
     if "No space left on device" in output:
         return Refusal(
             f"The disk became full at {title}. Free some room, then run it again.", NO_DISK_SPACE

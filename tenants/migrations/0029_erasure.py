@@ -102,6 +102,8 @@ class Migration(migrations.Migration):
         renamable("typingreport", "typed_renamed", "tenants_typing_report"),
         shredded_only("policyversion", "policy_version_shredded", "tenants_policyversion"),
         shredded_only(
-            "policyoverrideversion", "policy_layer_version_shredded", "tenants_policy_override_version"
+            "policyoverrideversion",
+            "policy_layer_version_shredded",
+            "tenants_policy_override_version",
         ),
     ]

@@ -1,1 +1,1 @@
-"""What the product is measured by: `python -m tests.benchmarks.NAME`, one JSON line a figure."""
+"""Benchmarks of the product: `python -m tests.benchmarks.NAME` prints one JSON line per result."""

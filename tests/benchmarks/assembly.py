@@ -1,8 +1,8 @@
-"""Assembly: how long it takes to write the prompt of a keystroke, without an engine.
+"""Prompt assembly: how long it takes to write the prompt of a keystroke, without an engine.
 
-The cursor stands in a file of 5,000 lines, 20 others are open; a prompt has 2,000 tokens. Warm: one
-more character was typed. Cold: nothing of all this was ever seen. Garbage is collected between
-them, as the gateway does it.
+The cursor stands in a file of 5,000 lines, with 20 other files open. A prompt has 2,000 tokens.
+Warm: one more character was typed. Cold: none of these files was seen before. The benchmark
+collects garbage between keystrokes, as the gateway does.
 
     python -m tests.benchmarks.assembly [--keystrokes 500] [--files 100]
 """
@@ -41,7 +41,7 @@ _TYPED: Final = "        return self._reader.read_all(path, encoding=self.encodi
 
 
 class Keystrokes:
-    """Of one editor: the file, its neighbours, and who types."""
+    """The keystrokes of one editor: its current file, its other open files and its principal."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -55,7 +55,7 @@ class Keystrokes:
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
 
     def typed(self) -> Iterator[AdmittedRequest]:
-        """A line, character by character."""
+        """Yield a request for each character of a typed line."""
         cursor = self._random.randrange(NUM_LINES)
         before, after = ("\n".join(part) for part in (self._lines[:cursor], self._lines[cursor:]))
         request = CompletionRequest(
@@ -77,8 +77,8 @@ class Keystrokes:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keystrokes", type=int, default=500, help="warm ones")
-    parser.add_argument("--files", type=int, default=100, help="cold ones")
+    parser.add_argument("--keystrokes", type=int, default=500, help="number of warm keystrokes")
+    parser.add_argument("--files", type=int, default=100, help="number of cold files")
     options = parser.parse_args(arguments)
     with install_gc_scheduler():
         return _measure(options)
@@ -86,7 +86,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _measure(options: argparse.Namespace) -> int:
     tokens = load_tokenizer(str(DEMO_MODEL))
-    _times(_writer(tokens), Keystrokes(0))  # grammars are loaded, once in a process
+    # The grammars are loaded once per process: keep that out of the timings.
+    _times(_writer(tokens), Keystrokes(0))
     report = Report("assembly")
     cold = [
         _times(_writer(tokens), Keystrokes(seed), most=1)[0] for seed in range(1, options.files + 1)

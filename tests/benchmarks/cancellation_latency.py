@@ -1,19 +1,19 @@
-"""Cancelling: from the client's wish to the gateway's end of the engine's stream.
+"""Cancellation latency: from the client's cancel to the end of the engine's stream.
 
-A relay in this process stands between a gateway of our own and the engine, and notes when the
-gateway closes its connection; the clock runs from the moment before the client's frame is written.
-Each completion is a block that has a function's body to write, cancelled in mid-stream, after its
-first text and a random pause. Also by a closed socket and by a dropped HTTP connection; and, as
-information, how long the engine goes on.
+A proxy in this process stands between the gateway and the engine, and notes when the gateway closes
+its connection. The clock starts just before the client's frame is written. Each completion is a
+block that writes a function's body. It is cancelled in mid-stream, after its first text and a
+random pause. Cancelling by a closed socket and by a dropped HTTP connection is measured too. For
+information, the benchmark also reports how long the engine continues.
 
-The engine stays off the core of the gateway and of this process: what is measured is not the
-machine's scheduler. How long the two had to wait for a core all the same stands beside each figure,
-and `unhindered_p99` is without it: on a machine with other work, look at that.
+The engine does not run on the core of the gateway and this process, so that the machine's scheduler
+is not measured. Each result also reports how long the two still waited for a core. `unhindered_p99`
+leaves that wait out: look at it on a machine that does other work.
 
     python -m tests.benchmarks.cancellation_latency [--up .caret/up.json] [--cancels 500]
         [--departures 50] [--releases 50]
 
-`--up` takes only the engine of that installation. A smoke test: `--cancels 10 --departures 2
+`--up` uses only the engine of that installation. A smoke test: `--cancels 10 --departures 2
 --releases 2`.
 """
 
@@ -45,28 +45,30 @@ _MODE: Final = "block"
 _OPENING: Final = "    def read_all(self, paths: list[str], encoding: str) -> list[str]:\n        "
 _MAX_TOKENS: Final = 256
 _PROMPT_TOKENS: Final = 128
-_NUM_TEXTS: Final = 16  # made beforehand: whoever has just computed waits longer for a core
+_NUM_TEXTS: Final = 16  # made beforehand: a process that has just computed waits longer for a core
 _MAX_PAUSE_S: Final = 0.015
 _PATIENCE_S: Final = 10.0
-# One of so many completions must still run when it is cancelled: the model may end early.
+# One of so many completions must still be running when it is cancelled: the model may end early.
 _MAX_TRIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     at_s: float  # perf_counter
-    waited_s: float  # for a core until then, this process and the gateway together
+    # time spent waiting for a core until then, this process and the gateway together
+    waited_s: float
 
 
-# Asks for a completion of the prefix and cancels it; when that was, or None when the completion had
-# ended by itself.
+# Requests a completion of the prefix and cancels it. Returns the moment of the cancel, or None if
+# the completion had already ended.
 Cancel = Callable[[str], Awaitable[Moment | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
     whole_ms: float
-    waited_ms: float  # of these at most; both may have waited at once
+    # upper bound of the part spent waiting for a core: both processes may have waited at once
+    waited_ms: float
 
 
 @dataclass(slots=True)
@@ -88,7 +90,7 @@ class Bench:
         began, _ = await self._cancelled(cancel)
         async with asyncio.timeout(_PATIENCE_S):
             while await num_running(self.running.engine_url):
-                pass  # each answer takes some milliseconds, which count
+                pass  # each response takes some milliseconds, which count
         now = self._now()
         return Took((now.at_s - began.at_s) * 1000, (now.waited_s - began.waited_s) * 1000)
 
@@ -105,7 +107,7 @@ class Bench:
         raise RuntimeError(f"{_MAX_TRIES} completions ended before they could be cancelled")
 
     def _new_prefix(self) -> str:
-        """No two begin alike."""
+        """Return a prefix that begins like no other."""
         return f"# {random.randbytes(12).hex()}\n{random.choice(self.prefixes)}"
 
     def _now(self) -> Moment:
@@ -126,7 +128,7 @@ class Bench:
         async with open_stream(self.running.gateway_url, self.running.acme_key) as stream:
             if not await self._begin(stream, prefix):
                 return None
-            return self._now()  # leaving closes it
+            return self._now()  # leaving the block closes the socket
 
     async def by_dropped_http(self, prefix: str) -> Moment | None:
         body = {"prompt": prefix, "max_tokens": _MAX_TOKENS, "stream": True}
@@ -145,13 +147,16 @@ class Bench:
         return began
 
     async def _begin(self, stream: CompletionStream, prefix: str) -> bool:
-        """Whether there was a first text, after which it pauses."""
+        """Start a completion, and pause after its first text.
+
+        Returns False if it wrote no text.
+        """
         self.num_ids += 1
         frame: dict[str, Any] = {"id": str(self.num_ids), "mode": _MODE, "max_tokens": _MAX_TOKENS}
         await stream.send({"type": "complete", "prefix": prefix, "suffix": SUFFIX, **frame})
         first = await stream.receive()
         if first["type"] == "error":
-            raise RuntimeError(f"the gateway says {first['code']}")
+            raise RuntimeError(f"the gateway returned error {first['code']}")
         if first["type"] != "delta":
             return False
         await _pause()
@@ -161,7 +166,7 @@ class Bench:
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("cancel")
-    machine()  # before its cores are divided
+    machine()  # before this process is pinned to some of its cores
     ours, others = divided_cores()
     with ExitStack() as stack:
         home = stack.enter_context(own_home())
@@ -174,16 +179,20 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine to use")
-    parser.add_argument("--cancels", type=int, default=500, help="by the cancel frame")
-    parser.add_argument("--departures", type=int, default=50, help="by leaving, of each kind")
-    parser.add_argument("--releases", type=int, default=50, help="until the engine itself is idle")
+    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine is used")
+    parser.add_argument("--cancels", type=int, default=500, help="number of cancel frames")
+    parser.add_argument(
+        "--departures", type=int, default=50, help="number of disconnects of each kind"
+    )
+    parser.add_argument(
+        "--releases", type=int, default=50, help="number of waits until the engine is idle"
+    )
     return parser.parse_args(arguments)
 
 
 async def _with_relay(engine_url: str, options: argparse.Namespace, report: Report) -> None:
     async with Relay(engine_url) as relay:
-        # What starts and stops here blocks the loop, which has nothing else to do meanwhile.
+        # Starting and stopping these blocks the event loop, which has no other work at that time.
         with (
             own_home() as home,
             own_gateway(home, engine_url=engine_url, replica=relay.url) as running,
@@ -194,7 +203,7 @@ async def _with_relay(engine_url: str, options: argparse.Namespace, report: Repo
 
 
 def _prefixes(text: CodeText) -> list[str]:
-    """Each ends on the fresh line of a function's body."""
+    """Return prefixes that each end on the first, empty line of a function's body."""
     samples = (
         text.sample(mode=_MODE, num_tokens=_PROMPT_TOKENS, max_tokens=_MAX_TOKENS)
         for _ in range(_NUM_TEXTS)
@@ -221,7 +230,8 @@ async def _measure(bench: Bench) -> None:
     ):
         bench.num_too_late = 0
         took = await _repeat(figure, options.departures, until_ended, cancel)
-        # Of so few the p99 would be the slowest one: a hiccup of the machine, as often as not.
+        # With so few samples the p99 would be the slowest one, which is often a pause of the
+        # machine.
         _tell(report, figure, took, 90, bench.num_too_late)
 
 

@@ -1,4 +1,4 @@
-"""LiteLLM's proxy and vLLM's router, from PyPI, each in a virtual environment of its own."""
+"""LiteLLM's proxy and vLLM's router, installed from PyPI into a virtual environment each."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ KEY: Final = "sk-benchmark"
 class Rival:
     name: str
     package: str  # with its extras
-    versions: Sequence[str]  # the first that can be installed is taken: indexes differ
+    versions: Sequence[str]  # the first that can be installed is used: package indexes differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Running:
 
 
 class NotMeasured(Exception):
-    """It could not be installed or started; the text says why."""
+    """A competitor could not be installed or started; the text says why."""
 
 
 LITELLM: Final = Rival("litellm", "litellm[proxy]", ("1.109.1", "1.106.2"))
@@ -46,7 +46,10 @@ VLLM_ROUTER: Final = Rival("vllm-router", "vllm-router", ("0.1.17",))
 
 @contextmanager
 def rival_running(rival: Rival, home: Home, *, engine_url: str, cores: Cores) -> Iterator[Running]:
-    """Raises NotMeasured."""
+    """Install the rival and run it in front of the engine.
+
+    Raises NotMeasured.
+    """
     version, folder = _installed(rival)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -64,7 +67,8 @@ def rival_running(rival: Rival, home: Home, *, engine_url: str, cores: Cores) ->
 
 
 def _litellm(folder: Path, home: Home, engine_url: str, port: int) -> Program:
-    """As fast as it gets: one master key, no database, no logs, no callbacks."""
+    """Return the fastest configuration of LiteLLM: one master key, no database, logs or
+    callbacks."""
     config = {
         "model_list": [
             {
@@ -95,7 +99,10 @@ def _litellm(folder: Path, home: Home, engine_url: str, port: int) -> Program:
 def router_running(
     home: Home, engine_urls: Sequence[str], *, policy: str, cores: Cores
 ) -> Iterator[Running]:
-    """vLLM's router before several engines. Raises NotMeasured."""
+    """Run vLLM's router in front of several engines.
+
+    Raises NotMeasured.
+    """
     version, folder = _installed(VLLM_ROUTER)
     port = free_port()
     program = _router_program(folder, engine_urls, port, policy)
@@ -121,13 +128,13 @@ def _router_program(folder: Path, urls: Sequence[str], port: int, policy: str) -
 
 
 def _installed(rival: Rival) -> tuple[str, Path]:
-    """The version and its environment; made where it is not there yet."""
+    """Return the version and its environment, and create the environment if it does not exist."""
     failures = []
     for version in rival.versions:
         folder = FOLDER / f"{rival.name}-{version}"
         if (folder / "complete").exists():
             return version, folder
-        say(f"{rival.name} {version} is installed")
+        say(f"Installing {rival.name} {version}")
         failure = _install(f"{rival.package}=={version}", folder)
         if failure is None:
             (folder / "complete").touch()
@@ -137,7 +144,7 @@ def _installed(rival: Rival) -> tuple[str, Path]:
 
 
 def _install(requirement: str, folder: Path) -> str | None:
-    """Why it failed, or None."""
+    """Return the reason for a failure, or None."""
     commands = (
         ("venv", "--quiet", "--clear", "--python", sys.executable, str(folder)),
         ("pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), requirement),

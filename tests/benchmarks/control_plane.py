@@ -1,5 +1,5 @@
-"""A control plane of a benchmark's own: Postgres, Valkey, its tables, some tenants; and, on demand,
-the worker with its beat."""
+"""A control plane for a benchmark: Postgres, Valkey, the tables, some tenants, and optionally the
+worker with its beat."""
 
 import os
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class ControlPlane:
 
     @contextmanager
     def of_tenant(self, tenant_id: str) -> Iterator[psycopg.Connection]:
-        """As the application's role, within the tenant's wall."""
+        """Connect as the application's role, with row-level security limited to the tenant."""
         address = self.home.paths.app_database_url.read_text().strip()
         with psycopg.connect(address) as connection:
             connection.execute("SELECT set_config('caret.tenant', %s, true)", [tenant_id])
@@ -44,7 +44,7 @@ class ControlPlane:
             yield connection
 
     def make_tenants(self, count: int) -> list[str]:
-        # Imported here: Django's settings are read when `control_plane` has a home for them.
+        # Imported here: Django reads its settings at import, after `control_plane` has set a home.
         from tenants.identity.members.operations import create_tenant
 
         now = datetime.now(UTC)
@@ -73,8 +73,10 @@ class Workers:
     num_revived: int = 0
 
     def revive(self) -> None:
-        """Starts again who has ended, as the supervisor of an installation does: Celery 5.7 ends
-        when it loses its broker in the middle of a read."""
+        """Restart the processes that have ended, as the supervisor of an installation does.
+
+        Celery 5.7 ends when it loses its broker in the middle of a read.
+        """
         for part in (self.worker, self.beat):
             if not part.child.is_alive:
                 self.num_revived += 1
@@ -89,17 +91,17 @@ def control_plane() -> Iterator[ControlPlane]:
         valkey = EmbeddedValkey(home.paths, mark=marked)
         with started(postgres), started(valkey):
             plane = ControlPlane(home, postgres, valkey)
-            say("Tables are made")
+            say("Creating the tables")
             plane.manage("migrate", "--database", "owner")
             plane.manage("create_partitions")
-            # From here on Django's settings are those of this home.
+            # From here on, Django's settings are those of this home.
             os.environ |= home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
             django.setup()
             yield plane
 
 
 def kill_and_start(part: Service) -> None:
-    """As by `kill -9`: no goodbye, and whoever is asked for is there again when this returns."""
+    """Kill the service with SIGKILL, start it again and wait until it is ready."""
     part.child.kill()
     part.launch()
     await_ready(part)

@@ -1,5 +1,8 @@
-"""What a core takes for the same work in bursts: one that sleeps in between is slow to wake, to
-raise its pace and to fill its caches again. A gateway at a moderate rate works so."""
+"""The cost of waking up: the CPU time of the same work in bursts and without pauses.
+
+A core that sleeps in between wakes slowly, raises its clock slowly and must refill its caches. A
+gateway at a moderate rate works like that.
+"""
 
 import json
 import time
@@ -8,16 +11,18 @@ from typing import Final
 from tests.benchmarks.processes import Cores, pinned_to
 from tests.benchmarks.results import Report, median, rounded, windows
 
-_EVERY_S: Final = 0.005  # as requests come at 200/s
+_EVERY_S: Final = 0.005  # the interval of requests at 200/s
 _ROUNDS: Final = 5
 _ROUND_S: Final = 0.6
 _WORK: Final = [{"text": "x" * 30, "number": number} for number in range(60)]
-_TIMES: Final = 10  # of `_WORK` in a burst: half a millisecond
+_TIMES: Final = 10  # repetitions of `_WORK` in a burst: half a millisecond
 
 
 def tell_bursts(report: Report, *, cores: Cores) -> None:
-    """The processor time of the same interpreted work every 5 ms, as a multiple of its processor
-    time without a pause, in turns."""
+    """Report the CPU time of work every 5 ms as a multiple of its CPU time without pauses.
+
+    Rounds with and without pauses alternate.
+    """
     with pinned_to(cores):
         rounds = [(_spent_ms(pause=True), _spent_ms(pause=False)) for _ in range(_ROUNDS)]
     ratios = [paused / busy for paused, busy in rounds]
@@ -32,7 +37,7 @@ def tell_bursts(report: Report, *, cores: Cores) -> None:
 
 
 def _spent_ms(*, pause: bool) -> float:
-    """Of a burst."""
+    """Return the CPU time of a burst."""
     began_s, spent_s, num = time.perf_counter(), time.process_time(), 0
     while (now_s := time.perf_counter()) < began_s + _ROUND_S:
         if pause and (wait_s := began_s + num * _EVERY_S - now_s) > 0:

@@ -1,19 +1,20 @@
-"""Editing sessions: what somebody did to a file, keystroke by keystroke.
+"""Editing sessions: the changes of a file, keystroke by keystroke.
 
 A recording is a file of JSON lines. A line with `path` begins a session:
 
     {"path": "a.py", "text": "...", "files": [{"path": "b.py", "text": "..."}], "repository": "a/b"}
 
-and each line after it is a change, in the order of time: characters, counted from the beginning of
-the text as it is by then. `cursor` is where the cursor stands afterwards; left out: behind what was
-inserted.
+Each line after it is a change, in the order of time. Positions are characters from the beginning of
+the text at that time. `cursor` is the position of the cursor after the change. Without it, the
+cursor is behind the inserted text.
 
     {"at_ms": 140, "kind": "typing", "at": 310, "delete": 0, "insert": "(", "cursor": 311}
 
-`kind` is typing, correction (backspaces), paste (or a cut), or jump (only the cursor moves). Where
-there is no recording, sessions are made of the repository's own commits and of standard-library
-files, the same ones for the same seed and history. Their typist pauses as people do, errs and
-corrects, jumps between places and pastes longer parts; the editor indents and closes brackets.
+`kind` is typing, correction (backspaces), paste (or a cut), or jump (only the cursor moves).
+Without a recording, sessions are made of the repository's own commits and of standard-library
+files. The same seed and history give the same sessions. The simulated typist pauses as people do,
+makes and corrects mistakes, jumps between places and pastes longer parts. The editor indents and
+closes brackets.
 """
 
 import difflib
@@ -31,7 +32,7 @@ from inference.completion.incoming_request import ContextFile
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _NUM_FILES: Final = 6
 _MIN_CHARS, _MAX_CHARS = 3_000, 48_000
-# A typist of some 50 words a minute, and how often and how long he stops to think.
+# A typist of some 50 words a minute, and how often and how long they stop to think.
 _KEY_MS: Final = 180
 _THINKS_AFTER_LINE: Final = 0.35
 _THINK_MS: Final = 1_800
@@ -47,10 +48,10 @@ class Change:
     at: int
     delete: int = 0
     insert: str = ""
-    cursor: int | None = None  # None: behind what was inserted
+    cursor: int | None = None  # None: behind the inserted text
 
     def applied_to(self, text: str) -> tuple[str, int]:
-        """The text, and where the cursor stands."""
+        """Return the changed text and the cursor's position."""
         after = text[: self.at] + self.insert + text[self.at + self.delete :]
         return after, self.at + len(self.insert) if self.cursor is None else self.cursor
 
@@ -80,7 +81,7 @@ def recorded(file: Path) -> list[Session]:
 
 
 def made(num_sessions: int, *, seed: int) -> Iterator[Session]:
-    """By turns of a commit and of a standard-library file."""
+    """Yield sessions made of a commit and of a standard-library file, alternately."""
     rng = random.Random(seed)
     commits = list(_commits())
     for number in range(num_sessions):
@@ -91,7 +92,7 @@ def made(num_sessions: int, *, seed: int) -> Iterator[Session]:
 
 
 def typed(before: str, after: str, rng: random.Random) -> Iterator[Change]:
-    """All that somebody does who makes `after` of `before`."""
+    """Yield the keystrokes of a typist who turns `before` into `after`."""
     yield from _Typist(rng).types(before, after)
 
 
@@ -106,7 +107,7 @@ def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
 
 
 def _from_library(rng: random.Random) -> Session:
-    """Somebody writes again some blocks that are missing from a file."""
+    """Make a session in which some blocks missing from a file are written again."""
     folder = Path(sysconfig.get_path("stdlib"))
     every = sorted(folder.glob("*.py"))
     paths = [path for path in every if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
@@ -122,7 +123,7 @@ def _from_library(rng: random.Random) -> Session:
 
 
 def _commits() -> Iterator[tuple[str, str]]:
-    """Commits, oldest first, and each file that one has changed."""
+    """Yield pairs of a commit and a file that it changed, oldest first."""
     commit = ""
     for line in _git(
         "log", "--reverse", "--diff-filter=M", "--name-only", "--format=:%H", "--", "*.py"
@@ -134,7 +135,7 @@ def _commits() -> Iterator[tuple[str, str]]:
 
 
 def _one_of_size(commits: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
-    while True:  # some are: the repository's files have a hundred lines and more
+    while True:  # always ends: many of the repository's files have a hundred lines or more
         commit, path = rng.choice(commits)
         if _MIN_CHARS < len(_git("show", f"{commit}:{path}")) < _MAX_CHARS:
             return commit, path
@@ -152,10 +153,10 @@ class _Typist:
         self._text = ""
 
     def types(self, before: str, after: str) -> Iterator[Change]:
-        """All that makes `after` of `before`, hunk by hunk."""
+        """Yield the changes that turn `before` into `after`, hunk by hunk."""
         self._text = before
         old, new = (text.splitlines(keepends=True) for text in (before, after))
-        offset = 0  # how much longer the text is by now than it was before this place
+        offset = 0  # how much longer the text is now than it was before this place
         starts = [0]
         for line in old:
             starts.append(starts[-1] + len(line))
@@ -177,7 +178,8 @@ class _Typist:
         lines = text.splitlines()
         for number, line in enumerate(lines):
             indent = line[: len(line) - len(line.lstrip())]
-            # Enter, and the editor indents; the first line's own break is put behind it first.
+            # Press Enter, and the editor indents. Before the first line, insert its line break
+            # behind the cursor.
             opening = f"{indent}\n" if number == 0 else f"\n{indent}"
             cursor = at + len(indent) if number == 0 else at + 1 + len(indent)
             yield self._change("typing", at, insert=opening, cursor=cursor)
@@ -189,7 +191,7 @@ class _Typist:
                 self._at_ms += self._rng.expovariate(1 / _THINK_MS)
 
     def _line(self, at: int, line: str) -> Iterator[Change]:
-        closing: list[str] = []  # what the editor has put behind the cursor
+        closing: list[str] = []  # what the editor has inserted behind the cursor
         for character in line:
             if self._rng.random() < _ERRS:
                 wrong = self._rng.choice("abcdefghijklmnopqrstuvwxyz")
@@ -205,7 +207,7 @@ class _Typist:
             else:
                 yield self._change("typing", at, insert=character)
             at += 1
-        if closing:  # what the line does not close was not wanted
+        if closing:  # delete the brackets that the line does not close
             yield self._change("correction", at, delete=len(closing))
 
     def _change(
@@ -225,7 +227,7 @@ class _Typist:
 
 
 def states(session: Session) -> Iterator[tuple[Change, str, str]]:
-    """After each change: the text before the cursor, and after it."""
+    """Yield each change with the text before and after the cursor."""
     text = session.text
     for change in session.changes:
         text, cursor = change.applied_to(text)

@@ -1,4 +1,4 @@
-"""A relay between gateway and engine that notes when a stream ends, and which of them ended it."""
+"""A proxy between gateway and engine that records when a stream ends and which side ended it."""
 
 import asyncio
 import time
@@ -15,11 +15,12 @@ _LAST_EVENT: Final = b"data: [DONE]"
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
     at_s: float  # perf_counter
-    by_gateway: bool  # it closed the connection; else the engine had said all
+    # True: the gateway closed the connection; False: the engine had sent everything
+    by_gateway: bool
 
 
 class Relay:
-    """Passes bytes both ways, at once. One event loop uses it."""
+    """Passes bytes both ways without delay. Belongs to one event loop."""
 
     def __init__(self, upstream_url: str) -> None:
         parts = urlsplit(upstream_url)
@@ -30,7 +31,7 @@ class Relay:
 
     @property
     def url(self) -> str:
-        assert self._server is not None, "the relay was not entered"
+        assert self._server is not None, "the relay was not entered as a context manager"
         host, port = self._server.sockets[0].getsockname()
         return f"http://{host}:{port}"
 
@@ -48,11 +49,12 @@ class Relay:
         self._server.close()
         relaying = tuple(self._relaying.values())
         for to_gateway in tuple(self._relaying):
-            to_gateway.close()  # which ends its task; streams of 3.11 complain of a cancelled one
+            # this ends its task; streams of Python 3.11 log an error if the task is cancelled
+            to_gateway.close()
         await asyncio.gather(*relaying)
 
     def forget(self) -> None:
-        """Leaves out what ended before now."""
+        """Discard the stream ends recorded so far."""
         while not self.ends.empty():
             self.ends.get_nowait()
 
@@ -74,7 +76,7 @@ class Relay:
 
 
 class _Exchange:
-    """What goes over one connection. Closing it between two requests ends no stream."""
+    """The state of one connection. Closing it between two requests ends no stream."""
 
     def __init__(self, ends: asyncio.Queue[StreamEnd]) -> None:
         self._ends = ends
@@ -101,7 +103,7 @@ async def _pass_on(
     writer: asyncio.StreamWriter,
     look: Callable[[bytes], None],
 ) -> None:
-    """Until the end of what is read, be it a proper one or a reset."""
+    """Copy bytes until the reader ends, whether by EOF or by a reset."""
     try:
         while data := await reader.read(_CHUNK_BYTES):
             look(data)

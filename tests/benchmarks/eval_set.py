@@ -1,5 +1,5 @@
-"""Questions whose answers are known: lines and blocks cut out of files that the demonstration model
-never saw."""
+"""Questions with known answers: lines and blocks cut out of files on which the demonstration model
+was not trained."""
 
 import ast
 import random
@@ -26,7 +26,10 @@ class Question:
 
 
 def questions(*, num_lines: int, num_blocks: int, seed: int) -> list[Question]:
-    """The same arguments, and the same Python, give the same questions."""
+    """Return the questions.
+
+    The same arguments and the same Python version give the same questions.
+    """
     files = read_corpus(standard_library()).held_out
     draw = random.Random(seed)
     lines = [
@@ -44,7 +47,7 @@ def _some(questions: Sequence[Question], number: int, draw: random.Random) -> li
 
 
 def _blocks(file: SourceFile, draw: random.Random) -> Iterator[Question]:
-    """Bodies, asked for on the fresh line that follows their head."""
+    """Yield the bodies that begin on a line of their own, below their head."""
     bodies = [
         node.body
         for node in ast.walk(ast.parse(file.text))
@@ -57,7 +60,10 @@ def _blocks(file: SourceFile, draw: random.Random) -> Iterator[Question]:
 
 
 def _block(file: SourceFile, *, first: int, last: int) -> Question | None:
-    """Lines from 1. None: the body stands beside its head, or is long."""
+    """Return the question for these lines, counted from 1.
+
+    Returns None if the body stands beside its head or is too long.
+    """
     lines = file.text.split("\n")
     body = lines[first - 1 : last]
     indent = len(body[0]) - len(body[0].lstrip())

@@ -1,7 +1,7 @@
-"""The gateway as it is, with a probe on its event loop: how late does the loop come to what is due?
+"""The unchanged gateway with a probe of its event loop: how late do due callbacks run?
 
 python -m tests.benchmarks.event_loop_lag      in place of `manage.py gateway`
-GET /benchmark/stalls                          since the last time that somebody asked
+GET /benchmark/stalls                          the lag since the last request
 """
 
 import asyncio
@@ -20,7 +20,10 @@ _EVERY_S: Final = 0.005
 
 
 class Stalls(msgspec.Struct):
-    """Of one period. `busy`: the loop's thread was at work, not put off by the machine."""
+    """The stalls of one period.
+
+    `busy`: the loop's thread was working, not waiting for a core.
+    """
 
     max_ms: float = 0.0
     max_busy_ms: float = 0.0

@@ -1,10 +1,11 @@
-"""The time to the first token: what the gateway adds to vLLM's, and what the prefix cache saves.
+"""Time to first token: what the gateway adds to vLLM's, and what the prefix cache saves.
 
-For each size the same prompts go straight to the engine and through the gateway, interleaved in
-random order: once cold (each route has a namespace of its own), then some times warm. Differences
-are taken prompt by prompt, against the engine asked with token ids (what the gateway sends it) and,
-as information, asked with text (what a client without a gateway would send). HTTP asks in mode fim,
-whose budget is 2,000 tokens: 3,000 tokens go by WebSocket in mode block only.
+For each size, the same prompts go straight to the engine and through the gateway, interleaved in
+random order. Each is sent once cold (each route has its own cache namespace), then several times
+warm. Differences are taken prompt by prompt, against the engine called with token IDs, which is
+what the gateway sends. For information, they are also taken against the engine called with text, as
+a client without a gateway would. HTTP requests use the mode fim, whose prompt budget is 2,000
+tokens. So 3,000 tokens go only by WebSocket, in the mode block.
 
     python -m tests.benchmarks.first_token [--up .caret/up.json]
 """
@@ -35,8 +36,8 @@ class Samples:
     """First-token times in ms by (route, "cold" or "warm"), in the order of the prompts."""
 
     num_tokens: list[int] = field(default_factory=list)
-    # Rounds in which every route showed text; in the others the time is that of the end, on every
-    # route: a small model often finds that nothing is missing, or the filter finds it not worth it.
+    # Rounds in which every route showed text. In the others, every route is timed until its end. A
+    # small model often finds that nothing is missing, or the filter withholds the text.
     num_by_text: int = 0
     times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -52,8 +53,10 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--up", type=Path, help="up.json of a running installation")
-    parser.add_argument("--prompts", type=int, default=30, help="of each size")
-    parser.add_argument("--repeats", type=int, default=5, help="of each prompt, warm")
+    parser.add_argument("--prompts", type=int, default=30, help="number of prompts of each size")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="number of warm requests for each prompt"
+    )
     return parser.parse_args(arguments)
 
 
@@ -75,7 +78,7 @@ async def _measure(running: Running, options: argparse.Namespace, report: Report
 
 
 async def _warm_up(ways: Sequence[Route], text: CodeText, mode: str) -> None:
-    """Connections are opened, code paths run for the first time."""
+    """Open the connections and run each code path once."""
     for way in ways:
         await way.first_token(
             text.sample(mode=mode, num_tokens=100, max_tokens=MAX_TOKENS), text.pool, mode
@@ -130,7 +133,8 @@ def _tell_added(report: Report, figure: str, what: str, of: tuple[Samples, str])
         if state == "warm" and straight == "direct":
             report.target(f"{figure}.{what}", median(added), "ms", at_most=MAX_ADDED_MS, **more)
         else:
-            # Cold: two prefills differ by more than what is looked for; the interval says so.
+            # Cold: two prefills differ by more than the difference that is measured; the interval
+            # shows it.
             report.figure(f"{figure}{kind}.{what}", median(added), "ms", **more)
 
 

@@ -1,4 +1,4 @@
-"""Gateways before engines, all on the same cores, and what each of the processes spends."""
+"""Several gateways in front of several engines on the same cores, and the CPU time of each."""
 
 import os
 import time
@@ -18,19 +18,19 @@ from tests.benchmarks.workload import Developers, websocket_way
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Of one kind."""
+    """Engines of one kind, and how they are measured."""
 
     kind: str
     started: Callable[[Home, int], AbstractContextManager[list[tuple[str, int]]]]
     seconds: float  # of each measurement
     warm_up_s: float = 1.0
-    num_lines: int = 32  # of a gateway: as many editors ask it at once
+    num_lines: int = 32  # for each gateway: the number of editors that send requests at once
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    gateways: Sequence[tuple[str, int]]  # address and process
-    engines: Sequence[int]  # processes
+    gateways: Sequence[tuple[str, int]]  # URL and process ID
+    engines: Sequence[int]  # process IDs
     kind: str  # of the engines
     keys: Sequence[str]
     ways: Sequence[Way]  # one to each gateway
@@ -42,7 +42,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Processor seconds, and how often each gateway had to leave its core to somebody else."""
+    """CPU seconds, and how often the system preempted each gateway."""
 
     gateways: tuple[float, ...]
     engines: tuple[float, ...]
@@ -73,7 +73,7 @@ class Spent:
 
 @contextmanager
 def _synthetic(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
-    """Address and process of each."""
+    """Start synthetic engines and return the URL and the process ID of each."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(synthetic_engine_process(home, cores=all_cores(), number=number))
@@ -83,7 +83,7 @@ def _synthetic(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
 
 @contextmanager
 def _real(_home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
-    """Likewise, of the demonstration model, which have homes of their own."""
+    """Start engines of the demonstration model, each with its own home, in the same way."""
     with own_replicas(count) as replicas:
         yield [(replica.url, replica.part.child.pid) for replica in replicas]
 
@@ -93,7 +93,7 @@ def synthetic_engines(seconds: float) -> Engines:
 
 
 def real_engines(seconds: float) -> Engines:
-    # A file's first prompt takes such an engine a third of a second, and there are two cores.
+    # The first prompt of a file takes such an engine a third of a second, and there are two cores.
     return Engines("real", _real, seconds, warm_up_s=10.0, num_lines=4)
 
 
@@ -103,7 +103,10 @@ def all_cores() -> Cores:
 
 @contextmanager
 def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) -> Iterator[Fleet]:
-    """Raises PartFailed when a part of it does not start."""
+    """Start the engines, Redis and the gateways.
+
+    Raises PartFailed if a part does not start.
+    """
     cores = all_cores()
     with ExitStack() as stack:
         engines = stack.enter_context(kind.started(home, num_engines))

@@ -1,9 +1,9 @@
-"""Hostile clients of an HTTP server, without any credential: what `hostile_edges` sends.
+"""Hostile clients of an HTTP server, without credentials: the attacks that `hostile_edges` runs.
 
     python -m tests.benchmarks.hostile_clients ATTACK HOST PORT PATH SECONDS
 
-Runs in a process of its own, so that another client's clock does not wait for it. Everything goes
-to the loopback network and ends after SECONDS.
+They run in a separate process, so that they do not delay the clock of the other client. All traffic
+stays on the loopback network and ends after SECONDS.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from itertools import cycle
 from typing import Final
 
 _MIB: Final = 1024 * 1024
-_NUM_ADDRESSES: Final = 8  # so that the bound for one address does not end the attack
+_NUM_ADDRESSES: Final = 8  # so that the limit per address does not end the attack
 _NUM_SLOW: Final = 1_000
 _NUM_UNREAD: Final = 200
 _LINE_EVERY_S: Final = 4.0
@@ -41,7 +41,10 @@ _sources: Final = cycle(f"127.0.0.{number}" for number in range(2, 2 + _NUM_ADDR
 
 
 async def _connect(target: Target, *, receive_buffer: int = 0) -> socket.socket:
-    """Raises OSError."""
+    """Open a connection from the next source address.
+
+    Raises OSError.
+    """
     sock = socket.socket()
     if receive_buffer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -56,7 +59,7 @@ async def _connect(target: Target, *, receive_buffer: int = 0) -> socket.socket:
 
 
 async def endless_header(target: Target) -> None:
-    """150 MiB in one header, again and again."""
+    """Send 150 MiB in one header, repeatedly."""
     loop = asyncio.get_running_loop()
     while not target.is_over():
         sock = await _connect(target)
@@ -67,7 +70,7 @@ async def endless_header(target: Target) -> None:
 
 
 async def many_headers(target: Target) -> None:
-    """20,000 headers a request, again and again."""
+    """Send requests with 20,000 headers, repeatedly."""
     loop = asyncio.get_running_loop()
     head = target.request_line() + b"".join(b"X-%d: y\r\n" % i for i in range(20_000)) + b"\r\n"
     while not target.is_over():
@@ -78,7 +81,7 @@ async def many_headers(target: Target) -> None:
 
 
 async def slow_headers(target: Target) -> None:
-    """1,000 sockets that send a header line every 4 s, and connect again when they are closed."""
+    """Keep 1,000 sockets that send a header line every 4 s and reconnect when they are closed."""
 
     async def one() -> None:
         loop = asyncio.get_running_loop()
@@ -94,7 +97,7 @@ async def slow_headers(target: Target) -> None:
 
 
 async def unread_answers(target: Target) -> None:
-    """200 sockets that ask for the largest answer there is and read nothing."""
+    """Keep 200 sockets that request the largest response and read nothing."""
 
     async def one() -> None:
         loop = asyncio.get_running_loop()
@@ -108,7 +111,7 @@ async def unread_answers(target: Target) -> None:
 
 
 async def opened_and_left(target: Target) -> None:
-    """1,000 sockets opened and closed at once, every second."""
+    """Open 1,000 sockets and close them immediately, every second."""
     while not target.is_over():
         socks = await asyncio.gather(
             *(_connect(target) for _ in range(_NUM_SLOW)), return_exceptions=True

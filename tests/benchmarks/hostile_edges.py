@@ -1,12 +1,14 @@
-"""Hostile clients without a credential, against gateway and console: memory, and another's delay.
+"""Hostile clients without a credential, against gateway and console: the server's memory and
+another client's delay.
 
-In turn, each for so many seconds: 150 MiB of headers, 20,000 headers a request, 1,000 sockets that
-send a header line every 4 s, 200 sockets that read nothing, 1,000 sockets opened and left
-(`tests.benchmarks.hostile_clients`). Meanwhile another client asks 20 times a second, each time on
-a new connection: a completion of the gateway, the sign-in page of the console.
+The attacks run one after the other, each for the given seconds: 150 MiB of headers, 20,000 headers
+a request, 1,000 sockets that send a header line every 4 s, 200 sockets that read nothing, and 1,000
+sockets opened and closed (`tests.benchmarks.hostile_clients`). Meanwhile another client sends 20
+requests a second, each on a new connection: a completion to the gateway, or the console's sign-in
+page.
 
-    memory   the server's largest resident memory during the attack, less what it had before
-    delay    the other client's slowest answer during the attack, less its median before
+    memory   the server's largest resident memory during the attack, minus its memory before
+    delay    the other client's slowest response during the attack, minus its median before
 
     python -m tests.benchmarks.hostile_edges [--seconds 12] [--only SERVER.ATTACK]
 
@@ -50,15 +52,15 @@ class Server:
     name: str
     url: str
     pid: int
-    largest_path: str  # of what it answers to anybody
-    request: Callable[[HTTPConnection], None]  # of the other client
+    largest_path: str  # the largest response that needs no credential
+    request: Callable[[HTTPConnection], None]  # sent by the other client
     log: Path
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.hostile_edges")
-    parser.add_argument("--seconds", type=float, default=12.0, help="of each attack")
-    parser.add_argument("--only", default="", help="figures whose name contains this")
+    parser.add_argument("--seconds", type=float, default=12.0, help="duration of each attack")
+    parser.add_argument("--only", default="", help="only results whose name contains this")
     options = parser.parse_args(arguments)
     report = Report("hostile_edges")
     cores = divided_cores()
@@ -91,7 +93,7 @@ def _gateway(cores: tuple[Cores, Cores]) -> Iterator[Server]:
 @contextmanager
 def _console(cores: tuple[Cores, Cores]) -> Iterator[Server]:
     with control_plane() as plane:
-        from console.assets import asset_url  # Django has been set up
+        from console.assets import asset_url  # imported after Django is set up
 
         port = free_port()
         url = f"http://127.0.0.1:{port}"
@@ -141,7 +143,7 @@ def _measure(server: Server, attack: str, seconds: float, report: Report) -> Non
 
 @contextmanager
 def _attacked(server: Server, attack: str, seconds: float) -> Iterator[None]:
-    """By a process that yields its core to the other client."""
+    """Run the attack in a process of low priority, which yields its core to the other client."""
     parts = urlsplit(server.url)
     command = [sys.executable, "-m", "tests.benchmarks.hostile_clients", attack]
     command += [str(parts.hostname), str(parts.port), server.largest_path, str(seconds)]
@@ -152,7 +154,7 @@ def _attacked(server: Server, attack: str, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _watched(pid: int) -> Iterator[list[float]]:
-    """The process's resident memory, every now and then."""
+    """Sample the process's resident memory at intervals."""
     seen: list[float] = [memory_mb(pid)]
     is_over = threading.Event()
 
@@ -170,7 +172,7 @@ def _watched(pid: int) -> Iterator[list[float]]:
 
 
 def _other_client(server: Server, seconds: float) -> list[float]:
-    """Milliseconds from each connection to the first bytes of the answer's body."""
+    """Return the milliseconds from each connection to the first bytes of the response's body."""
     ends_s = time.monotonic() + seconds
     taken_ms = []
     while time.monotonic() < ends_s:
@@ -180,7 +182,10 @@ def _other_client(server: Server, seconds: float) -> list[float]:
 
 
 def _ask(server: Server) -> float:
-    """Raises SystemExit where the answer is not what a user would want."""
+    """Return the milliseconds that one request took.
+
+    Raises SystemExit if the response is not the expected one.
+    """
     parts = urlsplit(server.url)
     connection = HTTPConnection(str(parts.hostname), parts.port, timeout=_PATIENCE_S)
     began_s = time.perf_counter()
@@ -190,7 +195,7 @@ def _ask(server: Server) -> float:
         first = response.read(1)
         taken_ms = (time.perf_counter() - began_s) * 1000
     except (OSError, HTTPException) as error:
-        raise SystemExit(f"The other client got no answer: {error!r}") from error
+        raise SystemExit(f"The other client got no response: {error!r}") from error
     finally:
         connection.close()
     if response.status != 200 or not first:

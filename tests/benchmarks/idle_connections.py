@@ -1,8 +1,9 @@
-"""Ten thousand editors on one gateway: what each costs, and whether the ones that ask feel it.
+"""Ten thousand editors on one gateway: the cost of each, and the effect on those that send
+requests.
 
 The same 200 requests a second go over 100 connections, and then over 10,000. Then 9,900 of them are
-cut at once and come back at once, while the load goes on over the others. A probe in the gateway's
-process tells how late its event loop was; the engine is the synthetic one.
+cut at once and reconnect at once, while the load continues over the others. A probe in the
+gateway's process reports the lag of its event loop. The engine is the synthetic one.
 
     python -m tests.benchmarks.idle_connections [--connections 10000] [--seconds 20]
 
@@ -41,11 +42,11 @@ MAX_TIMES_FEW: Final = 2.0
 MAX_STALL_MS: Final = 20.0
 _NUM_FEW: Final = 100
 _RATE: Final = 200.0
-_NUM_DEVELOPERS: Final = 500  # keys; each has several editors open
+_NUM_DEVELOPERS: Final = 500  # keys; each developer has several editors open
 _NUM_FILES: Final = 64
-_NUM_ADDRESSES: Final = 8  # of the loopback network, since one has 28,000 ports
+_NUM_ADDRESSES: Final = 8  # of the loopback network, since one address has 28,000 ports
 _MAX_OPENING: Final = 256
-_SPARE_FILES: Final = 512  # a process's others
+_SPARE_FILES: Final = 512  # for a process's other files
 _WARM_UP_S: Final = 3.0
 _SETTLE_S: Final = 3.0
 _STORM_S: Final = 15.0
@@ -60,10 +61,10 @@ class Editors:
 
     gateway: Gateway
     few: Way  # stay open throughout
-    others: Way  # come and go
+    others: Way  # are closed and opened again
 
     async def open_others(self) -> float:
-        """The seconds that it took."""
+        """Open the other connections and return the seconds that it took."""
         began_s = time.perf_counter()
         slots = asyncio.Semaphore(_MAX_OPENING)
 
@@ -77,23 +78,26 @@ class Editors:
         return time.perf_counter() - began_s
 
     def cut_others(self) -> None:
-        """No good-bye: as when a network goes away."""
+        """Cut the other connections without a closing handshake, as when a network fails."""
         self.others.close()
         self.others.lines.clear()
         self.others.free.clear()
 
     async def others_are_gone(self) -> float:
-        """The seconds until the gateway has closed its side. Raises TimeoutError."""
+        """Return the seconds until the gateway has closed its side.
+
+        Raises TimeoutError.
+        """
         began_s = time.perf_counter()
         sockets = Path(f"/proc/{self.gateway.pid}/fd")
         async with asyncio.timeout(_PATIENCE_S):
-            # Another process has no event of ours to set.
+            # Another process cannot set an event of this one.
             while _num_entries(sockets) > self.few.num_lines + _SPARE_FILES:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return time.perf_counter() - began_s
 
     async def stalls(self) -> Stalls:
-        """Since the last call."""
+        """Return the event loop's stalls since the last call."""
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"{self.gateway.url}{PATH}") as response,
@@ -108,11 +112,11 @@ def _num_entries(folder: Path) -> int:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connections", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
+    parser.add_argument("--seconds", type=float, default=20.0, help="duration of each load")
     options = parser.parse_args(arguments)
     report = Report("sessions")
-    gc.disable()  # of this harness: its pauses would be taken for the gateway's
-    machine()  # before its cores are divided
+    gc.disable()  # of this harness: its pauses would count as the gateway's
+    machine()  # before this process is pinned to some of its cores
     _raise_file_limit(options.connections + _SPARE_FILES)
     cores = divided_cores()
     with own_home() as home, pinned_to(cores[1]):
@@ -121,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _raise_file_limit(num: int) -> None:
-    """Children inherit it."""
+    """Raise the limit of open files, which child processes inherit."""
     soft, hard = getrlimit(RLIMIT_NOFILE)
     if soft < num:
         setrlimit(RLIMIT_NOFILE, (num, max(num, hard)))
@@ -154,7 +158,7 @@ async def _measure(
 
 
 def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
-    writing = typists(_NUM_FILES)  # enough of them to look like work
+    writing = typists(_NUM_FILES)  # enough files for realistic work
     ids = itertools.count()
 
     def opening(number: int) -> Awaitable[Line]:
@@ -166,7 +170,7 @@ def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
 
     def payload(number: int) -> bytes:
         prefix, suffix = writing[number % len(writing)].type()
-        path = f"src/module_{number}.py"  # a file for each: none supersedes another's request
+        path = f"src/module_{number}.py"  # one file each, so that no request supersedes another
         return frame_of(str(next(ids)), path=path, prefix=prefix, suffix=suffix)
 
     return Editors(
@@ -181,7 +185,7 @@ def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
 
 
 def _shared_out(editors: Editors) -> list[tuple[Way, float]]:
-    """The same load, over all connections alike."""
+    """Share the same load out evenly over all connections."""
     ways = (editors.few, editors.others)
     total = sum(way.num_lines for way in ways)
     return [(way, _RATE * way.num_lines / total) for way in ways]
@@ -238,8 +242,8 @@ async def _fill(editors: Editors, report: Report) -> None:
 
 
 async def _cut_and_come_back(editors: Editors, report: Report) -> None:
-    """While the few that stay go on asking."""
-    say(f"{editors.others.num_lines} connections are cut, and come back")
+    """Cut the other connections and let them reconnect while the few that stay send requests."""
+    say(f"{editors.others.num_lines} connections are cut and reconnect")
     asking = asyncio.create_task(at_rate([(editors.few, _RATE)], seconds=_STORM_S))
     await asyncio.sleep(_CALM_S)
     await editors.stalls()

@@ -1,10 +1,10 @@
-"""Ingest: usage records from the Redis stream to the table, through the real worker.
+"""Ingestion: usage records from the Redis stream to the table, through the real worker.
 
-    throughput   a stream that holds so many records already, one an entry as gateways send them, of
+    throughput   a stream that already holds the records, one an entry as gateways send them, of
                  four tenants; the clock runs from the first row to the last.
-    faults       records at a steady rate through a gateway's own journal; meanwhile worker, Redis
-                 and Postgres are killed (-9), one after the other, and started again. What was
-                 sent must be what is stored, record by record, each once.
+    faults       records at a steady rate through a gateway's own journal. Meanwhile worker, Redis
+                 and Postgres are killed (-9), one after the other, and started again. Each record
+                 that was sent must be stored exactly once.
 
     python -m tests.benchmarks.ingest [--records 60000] [--rate 1500] [--seconds 60]
 
@@ -44,14 +44,14 @@ _NUM_USERS: Final = 50  # of each tenant
 _LOOK_EVERY_S: Final = 0.2
 _TICKS: Final = 20  # a second
 _PATIENCE_S: Final = 180.0  # a dead worker's entries are claimed after 30 s
-Sent = dict[str, set[str]]  # request ids, by tenant
+Sent = dict[str, set[str]]  # request IDs, by tenant
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ingest")
     parser.add_argument("--records", type=int, default=60_000)
-    parser.add_argument("--rate", type=int, default=1_500, help="a second, under faults")
-    parser.add_argument("--seconds", type=int, default=60, help="of load under faults")
+    parser.add_argument("--rate", type=int, default=1_500, help="records a second, under faults")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of the load under faults")
     options = parser.parse_args(arguments)
     report = Report("ingest")
     with control_plane() as plane:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _filled(plane: ControlPlane, tenants: Sequence[str], count: int) -> Sent:
-    say(f"The stream is filled with {count} records")
+    say(f"Filling the stream with {count} records")
     sent: Sent = {tenant: set() for tenant in tenants}
     with redis.Redis.from_url(plane.redis_url) as connection:
         pipeline = connection.pipeline(transaction=False)
@@ -91,21 +91,22 @@ def _measure_rate(plane: ControlPlane, report: Report, sent: Sent) -> None:
 
 def _under_faults(plane: ControlPlane, tenants: Sequence[str], options: argparse.Namespace) -> Sent:
     sent: Sent = {tenant: set() for tenant in tenants}
-    # The load has the other thread: what this one starts would end with any other (pdeathsig).
+    # The load runs in another thread. Processes that this thread starts end with it (pdeathsig), so
+    # it must be the main thread.
     load = Thread(target=lambda: asyncio.run(_gateway(plane, sent, options)))
     with plane.worker() as workers:
         load.start()
         for part in (workers.worker, plane.valkey, plane.postgres):
             _pass(options.seconds / 5, workers)
-            say(f"{part.name} is killed")
+            say(f"{part.name} is being killed")
             kill_and_start(part)
         while load.is_alive():
             _pass(_LOOK_EVERY_S, workers)
         count = sum(map(len, sent.values()))
         say(f"{count} records were sent")
-        with suppress(TimeoutError):  # what is missing then is told by the comparison
+        with suppress(TimeoutError):  # the comparison below reports missing records
             _wait(lambda: _num_stored(plane, sent) >= count, meanwhile=workers.revive)
-        say(f"{workers.num_revived} processes were started again")
+        say(f"{workers.num_revived} processes were restarted")
     return sent
 
 
@@ -117,7 +118,7 @@ def _pass(seconds: float, workers: Workers) -> None:
 
 
 async def _gateway(plane: ControlPlane, sent: Sent, options: argparse.Namespace) -> None:
-    """What a gateway does with its records."""
+    """Send the records as a gateway does."""
     journal = FileJournal(plane.home.paths.home / "journal")
     async with Redis.from_url(plane.redis_url, socket_timeout=2.0) as connection:
         shipment = RedisShipment(connection)
@@ -130,7 +131,7 @@ async def _gateway(plane: ControlPlane, sent: Sent, options: argparse.Namespace)
 
 
 async def _load(journal: FileJournal, sent: Sent, options: argparse.Namespace) -> None:
-    """At a steady rate; after the event loop was held up, what is due is made up for."""
+    """Send records at a steady rate, and catch up after the event loop was blocked."""
     tenants, number = cycle(sent), 0
     began_s = time.perf_counter()
     while (elapsed_s := time.perf_counter() - began_s) < options.seconds:
@@ -158,7 +159,8 @@ def _compare(plane: ControlPlane, report: Report, sent: Sent) -> None:
 
 
 def _num_stored(plane: ControlPlane, sent: Sent) -> int:
-    """Of `sent`, by the lowest and highest id: they are in the order of time."""
+    """Count the stored records of `sent` by the lowest and highest ID: IDs are in the order of
+    time."""
     total = 0
     for tenant, ids in sent.items():
         if not ids:
@@ -173,7 +175,10 @@ def _num_stored(plane: ControlPlane, sent: Sent) -> int:
 
 
 def _wait(condition: Callable[[], bool], *, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Raises TimeoutError."""
+    """Wait until the condition is true.
+
+    Raises TimeoutError.
+    """
     deadline_s = time.monotonic() + _PATIENCE_S
     while not condition():
         meanwhile()

@@ -1,5 +1,5 @@
-"""What a benchmark measures: an installation that runs already, or parts of its own for as long as
-it takes, in a temporary home and on free ports."""
+"""The installation that a benchmark measures: a running one, or temporary parts in a temporary home
+and on free ports."""
 
 import json
 import os
@@ -44,11 +44,11 @@ from tests.stack.ports import free_port
 
 SLUGS: Final = ("acme", "globex")
 _PEPPER: Final = "key-pepper/1"
-# What is measured is not to be shed, unless the measurement says so.
+# Load shedding must not disturb a measurement, unless the measurement is about it.
 UNSHED: Final = {
     f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")
 }
-# A home of ours must not be mixed with what the person's shell says about another.
+# The environment of the user's shell may describe another installation.
 _FOREIGN: Final = ("DATABASE_URL", "REDIS_URL", "CARET_OWNER_DATABASE_URL", "CARET_ROOT_SECRET")
 
 
@@ -57,7 +57,7 @@ class Running:
     gateway_url: str
     engine_url: str
     pools_file: Path  # the gateway's
-    gateway_pid: int | None  # None: somebody else started it
+    gateway_pid: int | None  # None: the gateway was not started here
     acme_key: str = field(repr=False)
     globex_key: str = field(repr=False)
 
@@ -71,7 +71,8 @@ class Home:
 
 @contextmanager
 def installation(up_file: Path | None) -> Iterator[Running]:
-    """The installation that `up_file` describes, or one of our own: engine, Valkey and gateway."""
+    """Return the installation that `up_file` describes, or start an engine, Valkey and a
+    gateway."""
     if up_file is not None:
         yield _described(up_file)
         return
@@ -85,7 +86,7 @@ def installation(up_file: Path | None) -> Iterator[Running]:
 
 @contextmanager
 def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
-    """Only the engine's address, of the running installation or of one that is started."""
+    """Return the address of the engine of the running installation, or start an engine."""
     if up_file is not None:
         yield _described(up_file).engine_url
         return
@@ -95,7 +96,8 @@ def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
 
 @contextmanager
 def own_home() -> Iterator[Home]:
-    """Whatever carries its mark ends with it, also when this process is killed."""
+    """Create a temporary home; processes tagged with its mark end with it, even if this one is
+    killed."""
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))
     mark = new_tag(paths.home)
     inherited = {name: text for name, text in os.environ.items() if name not in _FOREIGN}
@@ -121,8 +123,10 @@ def own_engine(home: Home) -> Iterator[str]:
 def own_gateway(
     home: Home, *, engine_url: str, replica: ReplicaEntry, others: Sequence[ReplicaEntry] = ()
 ) -> Iterator[Running]:
-    """With a Valkey that holds two tenants; the gateway reaches its engine at `replica`, and
-    further replicas of its pools."""
+    """Start a gateway, and a Valkey that holds two tenants.
+
+    The gateway reaches its engine at `replica`; `others` are further replicas of its pools.
+    """
     port = free_port()
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
@@ -147,7 +151,10 @@ def gateway_part(
     metrics_port: int = 0,
     additions_from: Sequence[str] = (),
 ) -> CommandService:
-    """Not yet launched; its catalogue of pools is written. Metrics port 0: it serves none."""
+    """Write the catalogue of pools and return the gateway's service, not yet launched.
+
+    With metrics port 0 it serves no metrics.
+    """
     model = engine_from_environment(0).model
     write_pools(
         home.paths.pools,
@@ -173,7 +180,7 @@ def gateway_part(
 
 
 def publish_tenant(paths: EmbeddedPaths, slug: str) -> str:
-    """Publishes a new tenant; the text of its one key."""
+    """Publish a new tenant and return the text of its one key."""
     snapshot, key_text = new_tenant(slug, root_secret=root_secret_of(paths))
     publish(paths, snapshot)
     return key_text
@@ -184,14 +191,14 @@ def root_secret_of(paths: EmbeddedPaths) -> bytes:
 
 
 def publish(paths: EmbeddedPaths, snapshot: TenantSnapshot) -> None:
-    """As the control plane does."""
+    """Publish a snapshot as the control plane does."""
     arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
     with redis.Redis.from_url(paths.redis_url.read_text().strip()) as connection:
         connection.eval(PUBLISH_SCRIPT, 3, SNAPSHOTS, VERSIONS, CHANGES, *arguments)
 
 
 def new_tenant(slug: str, *, root_secret: bytes) -> tuple[TenantSnapshot, str]:
-    """A tenant to which all is allowed, and the text of its one key."""
+    """Return a tenant whose policy allows everything, and the text of its one key."""
     credential, key_text = new_credential(root_secret)
     policy = TenantPolicy(
         features=frozenset(Mode),
@@ -213,7 +220,7 @@ def new_tenant(slug: str, *, root_secret: bytes) -> tuple[TenantSnapshot, str]:
 
 
 def new_credential(root_secret: bytes) -> tuple[Credential, str]:
-    """A key in force, and its text."""
+    """Return the credential of an active key, and the key's text."""
     key = generate_key(KeyKind.DEVELOPER)
     credential = Credential(
         key_id=KeyId(str(uuid.uuid4())),
@@ -230,7 +237,7 @@ def new_credential(root_secret: bytes) -> tuple[Credential, str]:
 
 @contextmanager
 def started(part: Service) -> Iterator[None]:
-    say(f"{part.name} starts")
+    say(f"Starting {part.name}")
     part.launch()
     await_ready(part)
     try:
@@ -243,7 +250,7 @@ def _described(up_file: Path) -> Running:
     entry = json.loads(up_file.read_text())
     keys = {tenant["slug"]: tenant["api_key"] for tenant in entry["tenants"]}
     acme_key, globex_key = (keys[slug] for slug in SLUGS)
-    # Where the person has named a catalogue of their own, the gateway reads that one.
+    # If the user has named a catalogue, the gateway reads that one.
     pools_file = Path(os.environ.get("CARET_POOLS_FILE") or up_file.with_name("pools.toml"))
     return Running(
         gateway_url=entry["gateway_url"],

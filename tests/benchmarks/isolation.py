@@ -1,10 +1,10 @@
-"""Isolation: whether one tenant can tell what another has asked.
+"""Tenant isolation: can one tenant find out what another has requested?
 
-acme warms a prompt; globex then asks for it, and for one that nobody has asked, in random order and
-interleaved. The engine must report no cached tokens to globex, and the first-token times of the two
-kinds must be one distribution to a two-sample Kolmogorov-Smirnov test (two kinds that are equal
-fail it once in twenty runs). The control is the same test inside acme, warm against cold, which
-must find the difference: else the test sees nothing.
+acme warms a prompt. globex then requests the same prompt, and one that was never requested,
+interleaved in random order. The engine must report no cached tokens to globex. A two-sample
+Kolmogorov-Smirnov test must find that the first-token times of the two kinds have one distribution.
+Two equal kinds fail it once in twenty runs. The control is the same test inside acme, warm against
+cold. It must find the difference; otherwise the test is not sensitive enough.
 
     python -m tests.benchmarks.isolation [--up .caret/up.json]
 """
@@ -33,7 +33,7 @@ MIN_P: Final = 0.05
 _CONTROL_P: Final = 0.001
 _MODE: Final = "fim"
 _PROMPT_TOKENS: Final = 320  # ten of the engine's blocks
-_ROUND: Final = 10  # prompts of each kind, asked in random order
+_ROUND: Final = 10  # prompts of each kind, sent in random order
 _CLOCKS: Final = ("client", "gateway")
 
 
@@ -41,7 +41,7 @@ _CLOCKS: Final = ("client", "gateway")
 class Answer:
     cached_tokens: int
     client_ms: float  # until the first frame, by the client's clock
-    gateway_ms: float  # as the answer's own numbers say
+    gateway_ms: float  # as the response's own metrics say
 
 
 class Tenant:
@@ -62,7 +62,7 @@ class Tenant:
         return Answer(
             cached_tokens=meta["cached_tokens"],
             client_ms=first_ms,
-            # Where the model wrote nothing, the engine's first token counts.
+            # If the model wrote nothing, the engine's first token counts.
             gateway_ms=meta["first_token_ms"] or meta["queue_ms"] + meta["engine_ms"],
         )
 
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--up", type=Path, help="up.json of a running installation")
-    parser.add_argument("--prompts", type=int, default=200, help="of each kind")
+    parser.add_argument("--prompts", type=int, default=200, help="number of prompts of each kind")
     return parser.parse_args(arguments)
 
 
@@ -156,7 +156,7 @@ def _tell(report: Report, answers: Answers) -> None:
 def _compare(
     answers: Answers, clock: str, kinds: tuple[str, str]
 ) -> tuple[float, dict[str, float]]:
-    """The test's p, and what else there is to tell of it."""
+    """Return the test's p-value and the further values to report."""
     first, second = (answers.times(kind, clock) for kind in kinds)
     result = ks_2samp(first, second)
     medians = {

@@ -1,16 +1,16 @@
-"""Keystrokes: what the language server makes of somebody's typing, beside a naive client.
+"""The language server's handling of keystrokes, compared with a naive client.
 
-Sessions of editing (see `editing`) are replayed in their own time through the real `caret-ls`, a
-real gateway and a real engine. After each change the editor takes back what it waits for and asks
-anew, as editors do; pauses are cut to two seconds. Then the same sessions are replayed by a naive
-client, which sends the gateway a request at each change. What was sent is counted by the gateway's
-usage records, prefetches included.
+Editing sessions (see `edit_sessions`) are replayed in real time through the real `caret-ls`, a real
+gateway and a real engine. After each change the editor cancels its pending request and sends a new
+one, as editors do. Pauses are shortened to two seconds. Then a naive client replays the same
+sessions and sends the gateway a request at each change. The gateway's usage records count the
+requests, prefetches included.
 
     visible     keystrokes after which a suggestion was there within 150 ms, before the next one
     pause       from the last key before a pause of half a second to the suggestion
-    from_memory suggestions for which nothing was sent: typed through, or fetched ahead
+    from_memory suggestions for which no request was sent: typed through, or prefetched
 
-Memory, start and CPU are those of the `caret-ls` process: with 50 files open, from its start to
+Memory, startup and CPU are those of the `caret-ls` process: with 50 files open, from its start to
 `ready` (the median of seven), and at five keystrokes a second for half a minute.
 
     python -m tests.benchmarks.language_server [--up .caret/up.json] [--keystrokes 400]
@@ -58,7 +58,7 @@ MAX_CPU_PERCENT: Final = 2.0
 VISIBLE_MS: Final = 150.0
 _PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 2.0
-_MAX_CHANGES: Final = 100  # of a session, so that a few hundred keystrokes see several files
+_MAX_CHANGES: Final = 100  # in a session, so that a few hundred keystrokes cover several files
 _KEYS: Final = ("typing", "correction")
 _NUM_STARTS: Final = 7
 _NUM_FILES: Final = 50
@@ -66,7 +66,7 @@ _KEYS_A_SECOND: Final = 5
 _TYPES_FOR_S: Final = 30
 _SOURCE: Final = Path(__file__).read_text()
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_FROM_MEMORY_MS: Final = 25.0  # no request takes less
+_FROM_MEMORY_MS: Final = 25.0  # no request is that fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Stroke:
-    """A change, and what came of it before the next one."""
+    """A change, and the suggestion that arrived before the next one."""
 
     kind: str
     pause_s: float  # until the next one
@@ -98,8 +98,11 @@ class Replay:
 
 
 class Typist:
-    """Plays sessions in their time. `ask` gives a suggestion's id for the state after a change, ""
-    for none, and is cancelled by the next change."""
+    """Replays sessions in real time.
+
+    `ask` returns a suggestion's ID for the state after a change, or "" if there is none. The next
+    change cancels it.
+    """
 
     def __init__(self, ask: Callable[[Change], Any]) -> None:
         self._ask = ask
@@ -135,9 +138,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.language_server")
-    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine to use")
-    parser.add_argument("--recording", type=Path, help="in place of the sessions that are made")
-    parser.add_argument("--keystrokes", type=int, default=400, help="that are measured, at least")
+    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine is used")
+    parser.add_argument(
+        "--recording", type=Path, help="recorded sessions to replay in place of generated ones"
+    )
+    parser.add_argument(
+        "--keystrokes", type=int, default=400, help="minimum number of keystrokes to measure"
+    )
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
@@ -160,7 +167,7 @@ async def _measure(
 
 
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
-    """As many as have the keystrokes."""
+    """Yield sessions until they have enough keystrokes."""
     num_keys = 0
     source = recorded(options.recording) if options.recording else made(99, seed=options.seed)
     for session in source:
@@ -202,7 +209,7 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
 
 
 async def _naively(running: Running, session: Session, replay: Replay) -> None:
-    """A request at each change, for the gateway to end the one before."""
+    """Send a request at each change, and let the gateway end the one before."""
     text = session.text
     number = 0
     files = [{"path": file.path, "text": file.text} for file in session.files]
@@ -249,7 +256,7 @@ async def _language_server(running: Running, folder: Path) -> AsyncIterator[Lang
 
 
 def _written(folder: Path, path: str, text: str) -> Path:
-    """Of a repository, so that the files go along with each other."""
+    """Write a file of a repository, so that files count as belonging together."""
     (folder / ".git").mkdir(exist_ok=True)
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -257,11 +264,11 @@ def _written(folder: Path, path: str, text: str) -> Path:
     return file
 
 
-# --- what came of it
+# --- the results
 
 
 def _completions(home: Home) -> list[CompletionRecord]:
-    """All that were delivered, in their order."""
+    """Return all delivered completions, in their order."""
     with redis.Redis.from_url(home.paths.redis_url.read_text().strip()) as connection:
         entries = cast(list[tuple[bytes, dict[bytes, bytes]]], connection.xrange(USAGE_STREAM))
     records = (
@@ -325,7 +332,10 @@ async def _measure_process(running: Running, folder: Path, report: Report) -> No
 
 
 async def _measure_start(running: Running, folder: Path, report: Report) -> None:
-    """Medians; what it takes of a core says more than the time, where others use it too."""
+    """Report medians of start times.
+
+    The CPU time says more than the elapsed time if other processes use the cores too.
+    """
     starts_s, cpus_s = [], []
     for _ in range(_NUM_STARTS):
         began_s = time.perf_counter()
@@ -337,7 +347,8 @@ async def _measure_start(running: Running, folder: Path, report: Report) -> None
 
 
 async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float:
-    """Of one core, the editor asking at each key and taking the older request back."""
+    """Return the share of one core used while the editor requests at each key and cancels the older
+    request."""
     line = "def total(self, orders):\n    return sum(order.price for order in orders)\n"
     began_s, cpu_s = time.perf_counter(), _cpu_s(server.process.pid)
     pending = 0

@@ -1,4 +1,4 @@
-"""Load on a set of lines: at a given rate whatever the answers take, or as much as they take."""
+"""Load on a set of connections: at a given rate whatever the response times, or at full load."""
 
 import asyncio
 import random
@@ -10,13 +10,16 @@ from typing import Final
 
 from tests.benchmarks.raw_clients import Answer, Line
 
-_PATIENCE_S: Final = 30.0  # for the answers that are still out at the end
-_ENDINGS: Final = ("stop", "length")  # of a whole stream; synthetic engines stop
+_PATIENCE_S: Final = 30.0  # for the responses that are still pending at the end
+_ENDINGS: Final = ("stop", "length")  # of a complete stream; synthetic engines stop
 
 
 @dataclass(slots=True)
 class Way:
-    """Lines to one server, and what is asked on them. The number of the line comes in."""
+    """Connections to one server and the requests sent on them.
+
+    The callables take the number of the connection.
+    """
 
     num_lines: int
     opening: Callable[[int], Awaitable[Line]]
@@ -25,7 +28,7 @@ class Way:
     free: deque[int] = field(default_factory=deque)
 
     async def open(self) -> None:
-        """All lines that are not; servers close those that were idle."""
+        """Open all connections that are not open; servers close idle ones."""
         if not self.lines:
             self.free.extend(random.sample(range(self.num_lines), self.num_lines))
             self.lines = list(await asyncio.gather(*map(self.opening, range(self.num_lines))))
@@ -43,8 +46,8 @@ class Tally:
     first_ms: list[float] = field(default_factory=list)
     end_ms: list[float] = field(default_factory=list)
     num_whole: int = 0
-    failures: Counter[str] = field(default_factory=Counter)  # by how they ended
-    num_withheld: int = 0  # no line was free: the load could not be kept up
+    failures: Counter[str] = field(default_factory=Counter)  # by finish reason
+    num_withheld: int = 0  # no connection was free: the load could not be sustained
     num_out: int = 0
     took_s: float = 0.0
 
@@ -74,14 +77,18 @@ class Tally:
             self.failures[answer.ending] += 1
 
     async def settle(self) -> None:
-        """Raises TimeoutError when answers stay out."""
+        """Wait until no response is pending.
+
+        Raises TimeoutError.
+        """
         async with asyncio.timeout(_PATIENCE_S):
             while self.num_out:  # noqa: ASYNC110  # it is told by callbacks
                 await asyncio.sleep(0.005)
 
 
 async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[Tally]:
-    """Each way at its own rate a second, in turns drawn by chance; a tally for each."""
+    """Send requests on each way at its own rate a second, in random turns; return a tally for
+    each."""
     tallies = [Tally() for _ in ways]
     rates = [rate for _, rate in ways]
     began_s = now_s = due_s = time.perf_counter()
@@ -109,7 +116,7 @@ async def _ask_free(way: Way, tally: Tally) -> None:
 
 
 async def at_once(way: Way, *, seconds: float) -> Tally:
-    """Every line asks again as soon as it is answered; counted is what was answered in time."""
+    """Send the next request on each connection as soon as it is free; count responses in time."""
     await way.open()
     tally = Tally()
     ends_s = time.perf_counter() + seconds

@@ -1,5 +1,7 @@
-"""A gateway before the synthetic engine, with a company whose developers each have a key, and
-limits that are looked at but never reached. Redis is there, Postgres is not."""
+"""A gateway in front of the synthetic engine, with a company whose developers each have a key.
+
+Its limits are checked but never reached. Redis runs, Postgres does not.
+"""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -31,7 +33,7 @@ _ENDLESS: Final = RateLimit(per_minute=10_000_000, burst=1_000_000)
 _MAX_COMPLETIONS: Final = 8_192
 _MAX_CONNECTIONS_PER_KEY: Final = 1_000
 _MODES: Final = ("INLINE", "FIM")
-_PATIENCE_MS: Final = 600_000  # nothing is shed: that is the subject of another benchmark
+_PATIENCE_MS: Final = 600_000  # nothing is shed: another benchmark measures load shedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Gateway:
 
 
 def new_company(home: Home, *, num_developers: int) -> Company:
-    """Published, when its Redis runs."""
+    """Return a new company, which is published once its Redis runs."""
     secret = root_secret_of(home.paths)
     made = [new_credential(secret) for _ in range(num_developers)]
     policy = TenantPolicy(
@@ -84,7 +86,7 @@ def loaded_gateway(
     cores: tuple[Cores, Cores],
     command: Sequence[str] = manage("gateway"),
 ) -> Iterator[Gateway]:
-    """The gateway on the first of `cores`, Redis on the second."""
+    """Run the gateway on the first of `cores` and Redis on the second."""
     ours, others = cores
     with redis_of(home, company, cores=others):
         program, url = gateway_program(home, [engine_url], command=command)
@@ -94,7 +96,7 @@ def loaded_gateway(
 
 @contextmanager
 def redis_of(home: Home, company: Company, *, cores: Cores) -> Iterator[None]:
-    """With the company published."""
+    """Run Redis with the company published."""
     with pinned_to(cores), EmbeddedValkey(home.paths, mark=environment_with(home.mark)):
         publish(home.paths, company.snapshot)
         yield
@@ -107,7 +109,10 @@ def gateway_program(
     name: str = "gateway",
     command: Sequence[str] = manage("gateway"),
 ) -> tuple[Program, str]:
-    """Of a name of its own where there are several; and its address. The catalogue is written."""
+    """Write the catalogue of pools, and return the gateway's program and its URL.
+
+    `name` distinguishes several gateways.
+    """
     port = free_port()
     model = engine_from_environment(0).model
     pools = render_pools(
@@ -138,7 +143,7 @@ def gateway_program(
 
 
 def frame_of(identifier: str, *, path: str, prefix: str, suffix: str) -> bytes:
-    """A `complete` of `caret.v1`."""
+    """Return a `complete` frame of `caret.v1`."""
     return msgspec.json.encode(
         {
             "type": "complete",

@@ -1,4 +1,4 @@
-"""What observing costs a completion that has ended: microseconds of CPU for each observer.
+"""The cost of observing a completion that has ended: microseconds of CPU for each observer.
 
 python -m tests.benchmarks.observer_cost
 """
@@ -36,7 +36,7 @@ def main() -> int:
         ("traces_not_sampled", _traces(0.0)),
     ):
         report.target(name, _cost_us(observer.ended, account), "us", at_most=MAX_US)
-    # For one in ten by default; export is a thread's.
+    # By default one in ten is sampled; another thread exports.
     report.figure("traces_sampled", _cost_us(_traces(1.0).ended, account), "us")
     return report.exit_status
 
@@ -46,7 +46,8 @@ def _traces(share: float) -> SpanRecorder:
 
 
 def _cost_us(ended: Callable[[RequestTrace], None], account: RequestTrace) -> float:
-    """The best of several rounds: what disturbs the machine is not the observer's."""
+    """Return the best of several rounds: disturbances of the machine are not the observer's
+    cost."""
     return min(_round_us(ended, account) for _ in range(_NUM_ROUNDS))
 
 

@@ -1,22 +1,25 @@
-"""What a gateway adds to an engine that answers at once: ours beside LiteLLM's proxy and vLLM's
-router, each alone on one core; the engine, Redis and this harness have the others.
+"""The overhead of gateways in front of an engine that answers at once: Caret's gateway, LiteLLM's
+proxy and vLLM's router.
 
-Ours runs its full pipeline: authentication, limits, assembly of a 2,000-token prompt, filter and
-record. Every request is one typed character after the one before; `cold` ones are of a file that
-was never seen. The rivals get a text of as many tokens and pass it on. At a rate, the engine is
-asked directly in between, in turns drawn by chance: "added" is the difference of two quantiles of
-the same window. Windows of all contenders alternate; figures are medians over the rounds.
+Each gateway runs alone on one core. The engine, Redis and this harness have the other cores.
 
-CPU a request is judged at full load, as it was where the target comes from: the router's 0.24 ms
-there are the 4,154 streams/s that its one core did. What a request costs at a rate is told beside
-it; the same work costs more there, for whoever does it (`machine.bursts`: what the gateway's core
-takes for fixed work at 200/s, as a multiple of what it takes when busy).
+Caret's gateway runs its full pipeline: authentication, limits, assembly of a 2,000-token prompt,
+filter and record. Each request is one typed character after the one before. `cold` requests are for
+a file that was never seen. The rivals get a text of as many tokens and forward it. At a rate,
+direct requests to the engine alternate with the others in random turns. "Added" is the difference
+of two quantiles of the same window. The windows of all contenders alternate; results are medians
+over the rounds.
 
-The targets were set on one machine, and say as much about it as about a gateway. So where vLLM's
-router was measured, in the same windows and on the same cores, what ours add and cost is told as a
-multiple of its own, too, beside the targets as multiples of what it had on that machine: how fast
-a machine is drops out, what ours does more than the router stays. Both are judged, each by itself;
-a target that is missed in milliseconds is missed, whatever its multiple says.
+CPU per request is judged at full load, because its target was set there: the router's 0.24 ms
+correspond to the 4,154 streams/s of its one core. CPU per request at a rate is reported beside it.
+The same work costs more there, on every gateway (`machine.bursts`: the CPU time of fixed work at
+200/s on the gateway's core, as a multiple of its CPU time when busy).
+
+The targets were set on one machine, and depend on it as much as on the gateway. So if vLLM's router
+was measured, the results are also reported as multiples of the router's, from the same windows and
+on the same cores. Their targets are multiples of the router's results on the first machine. This
+cancels the speed of the machine; what remains is the difference between the gateways. Both are
+judged separately: a target missed in milliseconds stays missed, whatever its multiple is.
 
     python -m tests.benchmarks.overhead [--rounds 3] [--without litellm vllm-router]
 """
@@ -57,16 +60,18 @@ MAX_CPU_MS: Final = 1.6
 MAX_COLD_CPU_MS: Final = 4.0
 MIN_TIMES_LITELLM: Final = 15.0
 NUM_LINES: Final = 64
-_DIRECT_LINES: Final = 256  # an answer takes 17 ms: with fewer it is they who limit
+# a response takes 17 ms: with fewer connections, they would be the limit
+_DIRECT_LINES: Final = 256
 _RATE: Final = 200.0
-_DIRECT_RATE: Final = 50.0  # beside it
-_LITELLM_RATE: Final = 8.0  # it cannot keep up with many more
+_DIRECT_RATE: Final = 50.0  # beside the load
+_LITELLM_RATE: Final = 8.0  # LiteLLM cannot sustain much more
 _COLD_RATE: Final = 40.0
 _AT_RATE_S: Final = 6.0
 _AT_ONCE_S: Final = 4.0
-_LITELLM_AT_ONCE_S: Final = 12.0  # seconds pass before the first of 64 is answered
+_LITELLM_AT_ONCE_S: Final = 12.0  # seconds pass before the first of 64 gets a response
 _WARM_UP_S: Final = 1.5
-_COLD_AT_ONCE_S: Final = 1.5  # a window and a warm-up of so long: there are not so many new files
+# for a window and for its warm-up: there are not enough new files for more
+_COLD_AT_ONCE_S: Final = 1.5
 _MAX_COLD_RATE: Final = 700.0  # at full load
 
 
@@ -86,24 +91,25 @@ _TARGETS: Final[dict[str, dict[str, float]]] = {
     "http": _WARM,
     "cold": {"max_cpu_ms": MAX_COLD_CPU_MS},
 }
-# vLLM's router on the machine for which the targets were set: at _RATE, and at full load.
+# vLLM's router on the machine on which the targets were set: at _RATE, and at full load.
 _ROUTER_THERE: Final = {"added_p50": 0.23, "added_p99": 0.37, "max_cpu_ms": 0.24}
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A way through a gateway, and that gateway's process."""
+    """Connections through a gateway, and that gateway's process."""
 
     name: str
     way: Way
     pid: int
     rate: float = _RATE
-    at_once_s: tuple[float, float] = (_WARM_UP_S, _AT_ONCE_S)  # full load: before, and measured
+    # full load: warm-up, and measured time
+    at_once_s: tuple[float, float] = (_WARM_UP_S, _AT_ONCE_S)
 
 
 @dataclass(slots=True)
 class Seen:
-    """Of one contender; a value for each window."""
+    """The results of one contender, with a value for each window."""
 
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     num: int = 0
@@ -126,8 +132,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--without", nargs="*", default=[], help="litellm, vllm-router")
     options = parser.parse_args(arguments)
     report = Report("overhead")
-    gc.disable()  # of this harness: its pauses would be taken for the gateways'
-    machine()  # before its cores are divided
+    gc.disable()  # of this harness: its pauses would count as the gateways'
+    machine()  # before this process is pinned to some of its cores
     ours, others = divided_cores()
     tell_bursts(report, cores=ours)
     with own_home() as home, pinned_to(others):
@@ -201,7 +207,7 @@ def _rival(stack: ExitStack, of: tuple[Rival, Home, str, Cores], report: Report)
 
 
 async def _tell_ceiling(direct: Way, report: Report) -> None:
-    """What engine and harness can do without anything between them."""
+    """Report how much the engine and this harness sustain without a gateway."""
     await direct.open()
     await at_once(direct, seconds=_WARM_UP_S)
     tally = await at_once(direct, seconds=_AT_ONCE_S)
@@ -217,7 +223,7 @@ async def _one_round(contender: Contender, direct: Way, seen: Seen) -> None:
     )
     seen.count(through)
     if not (through.first_ms and straight.first_ms):
-        raise SystemExit(f"{contender.name} answered nothing: {dict(seen.failures)}")
+        raise SystemExit(f"{contender.name} returned no response: {dict(seen.failures)}")
     seen.add(cpu_ms=_each_ms(cpu_s(contender.pid) - before_s, through))
     for percent in (50, 99):
         first = percentile(through.first_ms, percent)
@@ -228,13 +234,13 @@ async def _one_round(contender: Contender, direct: Way, seen: Seen) -> None:
 
 
 async def _saturate(contender: Contender, seen: Seen) -> None:
-    # Before it: admission learns how much the pool takes on, and sheds until it knows.
+    # Warm up first: admission learns how much the pool can take, and sheds until it knows.
     before, measured = contender.at_once_s
     await at_once(contender.way, seconds=before)
     before_s = cpu_s(contender.pid)
     tally = await at_once(contender.way, seconds=measured)
     seen.count(tally)
-    # What was answered after the window was worked for, too.
+    # Responses after the window cost CPU too.
     seen.add(max_cpu_ms=1000 * (cpu_s(contender.pid) - before_s) / max(len(tally.first_ms), 1))
     seen.add(max=tally.num_whole / tally.took_s)
 
@@ -246,7 +252,8 @@ def _each_ms(spent_s: float, tally: Tally) -> float:
 def _tell(contender: Contender, seen: Seen, report: Report) -> None:
     name = contender.name
     about = {"rate": contender.rate, "num": seen.num, "num_withheld": seen.num_withheld}
-    # The engine says the same in any file: where that is no Python, withholding it is the service.
+    # The engine writes the same text in any file. Withholding it where it is not valid Python is
+    # correct.
     num_failed = seen.failures.total() - seen.failures[FinishReason.FILTERED]
     if name in _TARGETS:
         report.judged(
@@ -286,11 +293,14 @@ def _tell_ratios(seen: dict[str, Seen], report: Report) -> None:
 
 
 def _tell_multiples(seen: dict[str, Seen], router: Seen, report: Report) -> None:
-    """Of what the router adds at _RATE and costs at full load; to it no file is cold."""
+    """Report multiples of what the router adds at _RATE and costs at full load.
+
+    No file is cold to the router.
+    """
     for name, targets in _TARGETS.items():
         for figure, there in _ROUTER_THERE.items():
             of_router = median(router.values[figure])
-            if figure not in targets or of_router <= 0:  # it added nothing that could be measured
+            if figure not in targets or of_router <= 0:  # it added nothing measurable
                 continue
             ours = median(seen[name].values[figure])
             report.target(

@@ -1,16 +1,18 @@
-"""A burst of three times what two real replicas can serve, for a minute: what is let in keeps its
-target, the rest is shed at once, and after it all is served again.
+"""Overload: a minute of three times the load that two real replicas can serve.
 
-The capacity is measured first, by editors that ask again as soon as they are answered: more and
-more of them, until more of them are not served any quicker. Then the first token at 60% of it, as
-the gateway has it from the engine (of some texts the filter shows nothing for a while, however
-little there is to do: `first_text`). The target is half as much again, and what the gateway is told
-is 80% of the target, as with the defaults. Engines stay off the gateway's core; the demonstration
-model.
+Admitted requests must keep their target, the rest must be shed at once, and after the burst all
+requests must be served again.
+
+The capacity is measured first, with editors that send the next request after each response. Their
+number grows until the throughput no longer does. Then the first token is measured at 60% of the
+capacity, as the gateway receives it from the engine. (The filter holds some texts back for a while,
+even without load: `first_text`.) The target is one and a half times that. The gateway sheds at 80%
+of the target, as with the default settings. Engines do not run on the gateway's core. They serve
+the demonstration model.
 
     python -m tests.benchmarks.overload [--seconds 60] [--calm-seconds 20] [--step-seconds 10]
 
-A smoke test: `--seconds 5 --calm-seconds 6 --step-seconds 2`; its figures mean nothing.
+A smoke test: `--seconds 5 --calm-seconds 6 --step-seconds 2`; its results mean nothing.
 """
 
 import argparse
@@ -42,21 +44,21 @@ from tests.stack.ports import free_port
 
 MAX_SHED_MS: Final = 5.0
 MAX_RECOVERY_S: Final = 5.0
-_BURST: Final = 3.0  # of the capacity
+_BURST: Final = 3.0  # times the capacity
 _CALM: Final = 0.6
-_TARGET: Final = 1.5  # of the first token's p99 in calm
-_THRESHOLD: Final = 0.8  # of the target, at which the gateway sheds
+_TARGET: Final = 1.5  # times the first token's p99 without load
+_THRESHOLD: Final = 0.8  # share of the target at which the gateway sheds
 _NUM_EDITORS: Final = 100
-_FEW: Final = 8  # at once; from there twice as many each time
-_GAIN: Final = 1.05  # less than so much more a second is no gain
-_WARM_UP: Final = 0.3  # of a step's time, which does not count
+_FEW: Final = 8  # at once; doubled at each step
+_GAIN: Final = 1.05  # a smaller increase of throughput is no gain
+_WARM_UP: Final = 0.3  # share of a step's time that does not count
 _MAX_SHED_IN_CALM: Final = 0.02
 _MODES: Final = ("INLINE", "FIM", "BLOCK", "CHAT")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Two replicas and a Redis; gateways come and go."""
+    """Two replicas and a Redis; gateways are started and stopped."""
 
     home: Home
     replicas: list[ReplicaEntry]
@@ -64,7 +66,10 @@ class Site:
 
     @contextmanager
     def gateway(self, threshold_ms: float | None) -> Iterator[str]:
-        """None: it sheds nothing. Its address."""
+        """Run a gateway and return its URL.
+
+        With None it sheds nothing.
+        """
         port = free_port()
         home = self.home
         if threshold_ms is not None:
@@ -92,14 +97,24 @@ def _site() -> Iterator[Site]:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of the burst")
-    parser.add_argument("--calm-seconds", type=float, default=20.0, help="before and after it")
-    parser.add_argument("--step-seconds", type=float, default=10.0, help="of the capacity's")
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of the burst")
+    parser.add_argument(
+        "--calm-seconds",
+        type=float,
+        default=20.0,
+        help="duration of the calm before and after the burst",
+    )
+    parser.add_argument(
+        "--step-seconds",
+        type=float,
+        default=10.0,
+        help="duration of each step that measures the capacity",
+    )
     options = parser.parse_args(arguments)
     report = Report("burst")
-    machine()  # before its cores are divided
+    machine()  # before this process is pinned to some of its cores
     with _site() as site:
-        # The same people throughout: what they ask next was never asked, so it is not cached.
+        # The same typists throughout: their next request was never sent, so it is not cached.
         editors = Editors(site.keys, _NUM_EDITORS)
         with site.gateway(None) as url:
             neighbours = Neighbours()
@@ -120,9 +135,9 @@ def main(arguments: Sequence[str]) -> int:
 async def _measure(
     editors: Editors, options: argparse.Namespace, report: Report
 ) -> tuple[float, float]:
-    """Requests a second at most, and the first token's p99 in ms at 60% of it."""
+    """Return the maximum of requests a second, and the first token's p99 in ms at 60% of it."""
     await editors.open()
-    say("every file once")
+    say("requesting every file once")
     await editors.each_once(at_a_time=2)
     capacity = await _capacity(editors, options.step_seconds, report)
     say(f"{capacity:.1f} requests/s; calm")
@@ -134,7 +149,7 @@ async def _measure(
 
 
 async def _capacity(editors: Editors, seconds: float, report: Report) -> float:
-    """Completions a second when more at once are not quicker."""
+    """Return the completions a second at which more concurrent requests bring no gain."""
     best, count = 0.0, _FEW
     while count < editors.num:
         rate = await _rate_of(editors, count, seconds)
@@ -209,12 +224,15 @@ def _tell_p99(report: Report, name: str, times_ms: Sequence[float], *, at_most: 
     if times_ms:
         p99 = percentile(times_ms, 99)
         report.target(name, p99, "ms", at_most=at_most, **spread(times_ms))
-    else:  # nobody was served, or nobody shed: the opposite of what is to be shown
+    else:  # nothing was served, or nothing was shed: the opposite of what must be shown
         report.judged(name, 0.0, "ms", passed=False, target=f"at most {at_most:g}", n=0)
 
 
 def _recovery_s(phases: Phases) -> float:
-    """From the burst's end until no more than 2% of what follows is shed; all of it if never."""
+    """Return the seconds from the burst's end until at most 2% of the later requests are shed.
+
+    Returns the whole time if that never happens.
+    """
     after = sorted(phases.after, key=lambda seen: seen.asked_s)
     for place, seen in enumerate(after):
         if not seen.is_shed and _shed_share(after[place:]) <= _MAX_SHED_IN_CALM:
@@ -223,7 +241,7 @@ def _recovery_s(phases: Phases) -> float:
 
 
 def _first_ms(seen: Sequence[Seen]) -> list[float]:
-    """Of what was let in."""
+    """Return the first-token times of the admitted requests."""
     return [each.gateway_first_ms for each in seen if each.gateway_first_ms is not None]
 
 

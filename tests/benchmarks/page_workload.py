@@ -1,4 +1,4 @@
-"""The pages that `tests.benchmarks.pages` asks for, and whose they are."""
+"""The pages that `tests.benchmarks.pages` requests, and the users who request them."""
 
 import time
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.pages.queries import MAX_QUERIES, questions
 
 MAX_MS: Final = 150.0
-# Those whose address says which time they are about.
+# The pages whose URL takes a period.
 _OF_A_TIME: Final = ("", "usage", "usage/quality", "usage/requests", "experiments", "cache")
 
 
@@ -39,20 +39,20 @@ class Asked:
 
 
 def make_asked() -> Asked:
-    """Before usage is made, whose people these are."""
+    """Make the company and its users, before the usage that belongs to them."""
     company = make_company("acme", ACME)
-    say(f"{NUM_USERS} people join")
+    say(f"Adding {NUM_USERS} members")
     for number in range(NUM_USERS):
         _join(company, number)
     scene = Scene(company)
-    setup_test_environment()  # things are made by signing in, too
+    setup_test_environment()  # some objects are made by signing in
     try:
         paths = dict(_paths(scene))
         client = Client(headers={"host": "localhost"})
         name, value = scene.session(Visitor.MEMBER) or ("", "")
         client.cookies[name] = value
     finally:
-        teardown_test_environment()  # which notes each template that is rendered
+        teardown_test_environment()  # it records each rendered template, which costs time
     return Asked(client, paths, company.tenant_id)
 
 
@@ -63,7 +63,7 @@ def measure(report: Report, asked: Asked, *, asks: int, only: str) -> None:
 
 
 def _join(company: Company, number: int) -> None:
-    """Whose requests those of this number are."""
+    """Add the user who makes the requests of this number."""
     user_id = UserId(f"00000000-0000-4000-8000-{number:012x}")
     user = User(id=user_id, email=f"{number}@{company.slug}.example", created_at=timezone.now())
     user.set_unusable_password()
@@ -105,7 +105,8 @@ def _measure(report: Report, client: Client, name: str, path: str, asks: int) ->
 
 
 def _timed_ms(client: Client, path: str) -> tuple[float, float]:
-    """What it took, and what of that was this process's own work, which other work leaves alone."""
+    """Return the elapsed time, and the CPU time of this process, which other processes do not
+    affect."""
     began_s, worked_s = time.perf_counter(), time.process_time()
     client.get(path)
     took_s, work_s = time.perf_counter() - began_s, time.process_time() - worked_s

@@ -1,10 +1,9 @@
-"""Pages: what the server takes for each of the console's, where the database is large.
+"""Console pages: the time that the server takes for each page, with a large database.
 
-Usage of many tenants, as `tests.benchmarks.synthetic_usage` has it; the first of them has people,
-and
-one thing of each kind that pages show. Its owner asks for each page in turn, by Django's client in
-this process: middleware, queries and templates, no network. Pages that are about a time are asked
-for about a month, too (`usage.month`).
+The database has the usage of many tenants, made by `tests.benchmarks.synthetic_usage`. The first
+tenant has users, and one object of each kind that pages show. Its owner requests each page in turn,
+through Django's test client in this process: middleware, queries and templates, no network. Pages
+about a period are also requested for a month (`usage.month`).
 
     python -m tests.benchmarks.pages [--rows 5000000] [--tenants 20] [--asks 40] [--only usage]
 
@@ -24,12 +23,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.pages")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--tenants", type=int, default=20)
-    parser.add_argument("--asks", type=int, default=40, help="of each page")
-    parser.add_argument("--only", default="", help="pages whose name has this in it")
+    parser.add_argument("--asks", type=int, default=40, help="number of requests for each page")
+    parser.add_argument("--only", default="", help="only pages whose name contains this")
     options = parser.parse_args(arguments)
     report = Report("pages")
     with control_plane() as plane:
-        from tests.benchmarks.page_workload import make_asked, measure  # Django has been set up
+        # imported after Django is set up
+        from tests.benchmarks.page_workload import make_asked, measure
 
         asked = make_asked()
         tenants = [asked.tenant_id, *plane.make_tenants(options.tenants - 1)]

@@ -1,10 +1,10 @@
-"""Routing: how much of the prompts several replicas find cached, against one replica and against
-sending requests anywhere.
+"""Prefix affinity: the share of prompt tokens that several replicas find cached.
 
-Forty users type in a file each, line by line. The same typing goes to one replica, through a
-gateway to two and to four, and at random to two and to four: by gateways of one replica each, of
-which the client takes any. Each run has texts of its own, so none finds another's. Then one of two
-replicas is killed while the users go on, and started again.
+The comparison is with one replica, and with requests sent to random replicas. Forty users each type
+in their own file, line by line. The same typing goes to one replica, through a gateway to two and
+to four, and at random to two and to four. For the random runs there is a gateway for each replica,
+and the client chooses one at random. Each run has its own texts, so it cannot reuse another run's
+cache. Then one of two replicas is killed while the users continue, and started again.
 
     python -m tests.benchmarks.prefix_affinity [--rounds 6] [--only rates | loss]
 
@@ -31,14 +31,15 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 NUM_USERS: Final = 40
 MAX_SHORT_POINTS: Final = 3.0
-MIN_SHARE: Final = 0.25  # half is due; fewer than ten of forty come by chance 3 times in 10,000
-# An attempt and its one retry, each with the engine's stall limit; beyond it something hangs.
+# half is expected; fewer than ten of forty happen by chance 3 times in 10,000
+MIN_SHARE: Final = 0.25
+# An attempt and its one retry, each within the engine's stall limit. A longer request hangs.
 MAX_REQUEST_S: Final = 20.0
 _SIZES: Final = (2, 4)
 _PROMPT_TOKENS: Final = 480  # fifteen of the engine's blocks
-_AT_ONCE: Final = 4  # requests under way; the machine has two cores
+_AT_ONCE: Final = 4  # requests in flight; the machine has two cores
 _MAX_TOKENS: Final = 2
-_ROUNDS_OF_DEATH: Final = (2, 2, 3)  # before it, during it, and after the return
+_ROUNDS_OF_DEATH: Final = (2, 2, 3)  # before the kill, during the outage and after the restart
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Tally:
         self.by_replica[meta["replica"]] += 1
 
     def more(self) -> dict[str, Any]:
-        """What stands beside the rate."""
+        """Return the further values of the result."""
         return {
             "n": self.by_replica.total(),
             "failed": self.num_failed,
@@ -74,7 +75,7 @@ class Tally:
 
 
 class Typing:
-    """The users' files, of which each round shows a line more."""
+    """The users' files, which grow by a line each round."""
 
     def __init__(self, code: CodeText, *, name: str, num_rounds: int) -> None:
         self._name = name
@@ -102,7 +103,10 @@ class Typing:
 async def _round(
     typing: Typing, number: int, workers: Sequence[Sequence[CompletionStream]], tally: Tally
 ) -> None:
-    """Every user once, in any order; a worker has a connection to each gateway, and takes any."""
+    """Send one request for each user, in random order.
+
+    A worker has a connection to each gateway and chooses one at random.
+    """
     users = random.sample(range(NUM_USERS), NUM_USERS)
 
     async def work(streams: Sequence[CompletionStream]) -> None:
@@ -137,7 +141,7 @@ async def _workers(gateways: Sequence[Running]) -> AsyncIterator[list[list[Compl
 
 
 async def _typed(code: CodeText, name: str, gateways: Sequence[Running], num_rounds: int) -> Tally:
-    """All rounds of one run."""
+    """Run all rounds of one run."""
     say(f"{name}: {num_rounds} rounds of {NUM_USERS} users")
     typing, tally = Typing(code, name=name, num_rounds=num_rounds), Tally()
     async with _workers(gateways) as workers:
@@ -164,9 +168,12 @@ async def _compare(
 
 
 async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: OwnReplica) -> None:
-    """The last round before the death, the last during it, and the last after the return. Files
-    opened after it show that the returned one has its share again: those from before stay where
-    their prefixes are by then."""
+    """Report the last round before the kill, the last during the outage and the last after the
+    restart.
+
+    Files opened after the restart show that the restarted replica gets its share again. Older files
+    stay with the replica that now holds their prefixes.
+    """
     num_before, num_during, num_after = _ROUNDS_OF_DEATH
     typing = Typing(code, name="loss", num_rounds=sum(_ROUNDS_OF_DEATH))
     opening, opened = Typing(code, name="opened", num_rounds=1), Tally()
@@ -174,10 +181,10 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
     async with _workers([gateway]) as workers:
         for number in range(sum(_ROUNDS_OF_DEATH)):
             if number == num_before:
-                say(f"{victim.name} is killed")
+                say(f"{victim.name} is being killed")
                 victim.part.child.kill()
             if number == num_before + num_during:
-                say(f"{victim.name} is started again")
+                say(f"{victim.name} is being restarted")
                 await asyncio.to_thread(victim.restart)
             tallies.append(Tally())
             await _round(typing, number, workers, tallies[-1])
@@ -211,7 +218,10 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
 def _gateways(
     replicas: Sequence[OwnReplica], sizes: Sequence[int]
 ) -> Iterator[dict[int, list[Running]]]:
-    """By how many replicas each has: one of one for every replica, and one of each size."""
+    """Start the gateways and return them by their number of replicas.
+
+    There is one gateway with one replica for every replica, and one gateway for each size.
+    """
     with ExitStack() as stack:
 
         def start(chosen: Sequence[OwnReplica]) -> Running:
@@ -234,8 +244,10 @@ def _gateways(
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6, help="lines that each user types")
-    parser.add_argument("--only", choices=("rates", "loss"), help="left out: both")
+    parser.add_argument(
+        "--rounds", type=int, default=6, help="number of lines that each user types"
+    )
+    parser.add_argument("--only", choices=("rates", "loss"), help="default: both")
     options = parser.parse_args(arguments)
     report = Report("routing")
     sizes = _SIZES if options.only != "loss" else _SIZES[:1]

@@ -1,16 +1,19 @@
-"""Typing: how much of each prompt the engine has already, keystroke by keystroke, per layout.
+"""Prefix reuse: the share of each prompt that the engine has cached, keystroke by keystroke, per
+layout.
 
-Sessions of editing (see `editing`) are replayed against one real engine. After each change every
-layout asks for one token of its own prompt, in random order and in a namespace of its own, so that
-none finds what another has left; the engine tells how many of the prompt's tokens it had. A request
-counts as superseded when the next change comes before its first token would have been there.
+Editing sessions (see `edit_sessions`) are replayed against one real engine. After each change,
+every layout requests one token for its own prompt, in random order. Each layout has its own cache
+namespace, so it cannot reuse another's cache. The engine reports how many of the prompt's tokens
+were cached. A request counts as superseded if the next change comes before its first token would
+have arrived.
 
-`gateway` is the whole way of the default layout: an editor's frames over WebSocket to a gateway
-before the same engine, as many tokens as an inline completion takes, and what its numbers say.
-Where the filter ends a completion before the engine does, the engine does not tell what was cached.
+`gateway` measures the default layout end to end: an editor sends frames over WebSocket to a gateway
+in front of the same engine and requests as many tokens as an inline completion takes. The gateway's
+metrics are reported. If the filter ends a completion before the engine does, the engine does not
+report how much was cached.
 
-    python -m tests.benchmarks.prefix_reuse [--up .caret/up.json] [--recording FILE] [--keystrokes
-    300]
+    python -m tests.benchmarks.prefix_reuse [--up .caret/up.json] [--recording FILE]
+        [--keystrokes 300]
 """
 
 import argparse
@@ -48,9 +51,9 @@ OURS: Final = "stable"
 USUAL: Final = "psm-sliding"
 MIN_CACHED_PERCENT: Final = 93.0
 MAX_FIRST_TOKEN_SHARE: Final = 1 / 3
-# How long editors wait for another key before they ask.
+# How long editors wait for another key before they send a request.
 DEBOUNCE_MS: Final = 75.0
-# Of a session, so that a few hundred keystrokes see several files.
+# In a session, so that a few hundred keystrokes cover several files.
 _MAX_CHANGES: Final = 100
 _DATA: Final = b"data: "
 
@@ -66,7 +69,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Layout:
-    """One layout's way of asking, and how it went."""
+    """One layout, its prompt writer and its results."""
 
     name: str
     writer: PromptWriter
@@ -86,7 +89,8 @@ class Engine:
     async def first_token(
         self, layout: Layout, admitted: AdmittedRequest
     ) -> tuple[int, int, float]:
-        """Tokens of the prompt, of these cached, and milliseconds until there was one more."""
+        """Return the prompt's tokens, the cached ones among them, and the milliseconds to the first
+        token."""
         token_ids = assemble(layout.writer, admitted).token_ids
         body = {
             "model": self.model.served_name,
@@ -104,27 +108,31 @@ class Engine:
                 if line.startswith(_DATA) and line[len(_DATA) : -1] != b"[DONE]":
                     first_s = first_s or time.perf_counter()
                     cached_tokens = max(cached_tokens, _cached(json.loads(line[len(_DATA) :])))
-        assert first_s is not None, "the engine said nothing"
+        assert first_s is not None, "the engine sent no token"
         return len(token_ids), cached_tokens, (first_s - began_s) * 1000
 
 
 @dataclass(slots=True)
 class Gateway:
-    """An editor's way of asking, and how it went."""
+    """An editor's connection to the gateway, and its results."""
 
     stream: CompletionStream
-    asked: list[Asked] = field(default_factory=list)  # of typing, where the engine told
+    # of typing, where the engine reported cached tokens
+    asked: list[Asked] = field(default_factory=list)
     finishes: Counter[str] = field(default_factory=Counter)
     num_asked: int = 0
 
     async def ask(self, change: Change, request: CompletionRequest, pause_ms: float | None) -> None:
-        """`pause_ms` before the next change; None: there is none."""
+        """Request a completion after a change.
+
+        `pause_ms` is the time to the next change, or None if there is none.
+        """
         self.num_asked += 1
         await self.stream.send({"type": "complete", "id": str(self.num_asked), **_frame(request)})
         while (answer := await self.stream.receive())["type"] == "delta":
             pass
         if answer["type"] == "error":
-            raise RuntimeError(f"the gateway refused: {answer['code']}")
+            raise RuntimeError(f"the gateway returned error {answer['code']}")
         meta = answer["meta"]
         self.finishes[answer["finish"]] += 1
         first_ms = meta["first_token_ms"] or meta["total_ms"]
@@ -149,9 +157,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine to use")
-    parser.add_argument("--recording", type=Path, help="in place of the sessions that are made")
-    parser.add_argument("--keystrokes", type=int, default=300, help="that are measured, at least")
+    parser.add_argument("--up", type=Path, help="up.json of an installation whose engine is used")
+    parser.add_argument(
+        "--recording", type=Path, help="recorded sessions to replay in place of generated ones"
+    )
+    parser.add_argument(
+        "--keystrokes", type=int, default=300, help="minimum number of keystrokes to measure"
+    )
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
@@ -212,7 +224,7 @@ async def _replay(
 
 
 def _asks(session: Session) -> Iterator[tuple[Change, CompletionRequest]]:
-    """All changes: an editor asks after a jump as well."""
+    """Yield all changes: an editor sends a request after a jump as well."""
     for change, prefix, suffix in states(session):
         yield change, _request(session, prefix, suffix)
 

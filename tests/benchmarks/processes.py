@@ -1,4 +1,4 @@
-"""Programs that a benchmark measures: started on cores of their own, and what they cost."""
+"""The processes that a benchmark measures, started on their own cores, and their CPU and memory."""
 
 import os
 import time
@@ -16,25 +16,25 @@ from tests.benchmarks.installation import Home, started
 from tests.benchmarks.results import Report, say
 
 Cores = frozenset[int]
-MAX_NEIGHBOURS: Final = 0.1  # cores, on average: what a machine does when nobody uses it
+MAX_NEIGHBOURS: Final = 0.1  # cores, on average: the background load of an idle machine
 _READY_TIMEOUT_S: Final = 60.0
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 def divided_cores() -> tuple[Cores, Cores]:
-    """One core for what is measured, and the others for what asks and answers.
+    """Return one core for the measured process, and the others for clients and engines.
 
-    Raises SystemExit where there is only one.
+    Raises SystemExit if there is only one core.
     """
     first, *others = sorted(os.sched_getaffinity(0))
     if not others:
-        raise SystemExit("This needs two cores: one is for what is measured.")
+        raise SystemExit("This needs two cores: one is reserved for the measured process.")
     return frozenset({first}), frozenset(others)
 
 
 @contextmanager
 def pinned_to(cores: Cores) -> Iterator[None]:
-    """What is started meanwhile stays on these cores, threads and children included."""
+    """Keep the processes started in this block, their threads and their children on these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -44,9 +44,10 @@ def pinned_to(cores: Cores) -> Iterator[None]:
 
 
 def move_to(cores: Cores, pid: int) -> None:
-    """The process, its threads and its children, from now on."""
+    """Move the process, its threads and its children to these cores."""
     for each in _family(pid):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it or a thread of it has just ended
+        # the process or a thread has just ended
+        with suppress(FileNotFoundError, ProcessLookupError):
             for thread in Path(f"/proc/{each}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), cores)
 
@@ -61,7 +62,10 @@ class Program:
 
 @contextmanager
 def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
-    """The number of the process. Raises PartFailed when it does not start."""
+    """Run the program and return its process ID.
+
+    Raises PartFailed if it does not start.
+    """
     spec = ChildSpec(
         name=program.name,
         command=dying_with_parent(tuple(program.command)),
@@ -80,72 +84,79 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
 
 
 def cpu_s(pid: int) -> float:
-    """That the process and its children have spent so far, in user and system mode."""
+    """Return the CPU seconds of the process and its children so far, in user and system mode."""
     return sum(_own_cpu_s(each) for each in _family(pid))
 
 
 def waited_s(pid: int) -> float:
-    """How long the process's first thread, which runs its loop, was ready and found no core free,
-    since it began (proc_pid_schedstat(5))."""
+    """Return how long the process's first thread has been ready to run but found no free core.
+
+    That thread runs the event loop. The time counts from the start of the process
+    (proc_pid_schedstat(5)).
+    """
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 def num_preempted(pid: int) -> int:
-    """How often the process's first thread had to leave its core to another process, so far."""
+    """Return how often the process's first thread was preempted so far."""
     return _status(pid, "nonvoluntary_ctxt_switches")
 
 
 @dataclass(slots=True)
 class Neighbours:
-    """What everybody but this process and its children does with the cores, from now on."""
+    """The CPU use of all processes except this one and its children, from now on."""
 
     _began_s: float = field(default_factory=time.monotonic)
     _others_s: float = field(default_factory=lambda: _others_cpu_s())
 
     def num_cores(self) -> float:
-        """On average so far."""
+        """Return the cores used on average so far."""
         return (_others_cpu_s() - self._others_s) / (time.monotonic() - self._began_s)
 
     def tell(self, report: Report, name: str) -> None:
-        """So that one knows which of the figures taken meanwhile are the machine's, not ours."""
+        """Report whether the machine was quiet enough to trust the results."""
         num_cores = self.num_cores()
         is_quiet = num_cores <= MAX_NEIGHBOURS
         if not is_quiet:
-            say(f"Others used {num_cores:.1f} cores meanwhile: do not trust these figures.")
+            say(
+                f"Other processes used {num_cores:.1f} cores meanwhile: do not trust these figures."
+            )
         report.figure(name, num_cores, "cores of others", is_quiet=is_quiet)
 
 
 def _others_cpu_s() -> float:
-    """Also what a hypervisor gave to other machines."""
+    """Return the CPU seconds of other processes, including time stolen by a hypervisor."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     idle, waiting = fields[3:5]
     return (sum(fields) - idle - waiting) / _TICKS_PER_S - cpu_s(os.getpid())
 
 
 def memory_mb(pid: int) -> float:
-    """Resident, of the process and its children."""
+    """Return the resident memory of the process and its children."""
     return sum(_status(each, "VmRSS") for each in _family(pid)) / 1024
 
 
 def own_memory_mb(pid: int) -> float:
-    """Likewise, without what processes share or have of files: it is there once, and comes and
-    goes."""
+    """Return the resident memory of the process and its children, without shared and file pages.
+
+    Shared pages exist only once, and file pages come and go.
+    """
     return sum(_status(each, "RssAnon") for each in _family(pid)) / 1024
 
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    with suppress(FileNotFoundError):  # it or a thread of it has just ended
+    with suppress(FileNotFoundError):  # the process or a thread has just ended
         for thread in Path(f"/proc/{pid}/task").iterdir():
             for child in (thread / "children").read_text().split():
                 yield from _family(int(child))
 
 
 def _own_cpu_s(pid: int) -> float:
-    # The name, in brackets, may hold blanks.
+    # The name, in brackets, may contain spaces.
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:  # it has just ended
+    except FileNotFoundError:  # the process has just ended
         return 0.0
     fields = text.rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])
@@ -153,6 +164,6 @@ def _own_cpu_s(pid: int) -> float:
 
 
 def _status(pid: int, name: str) -> int:
-    """As proc_pid_status(5) names it: memory in kB."""
+    """Return a field of proc_pid_status(5); memory is in kB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))

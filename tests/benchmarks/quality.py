@@ -1,10 +1,11 @@
-"""What the filter does to completions: single lines and blocks of files that the demonstration
-model never saw, asked of a real engine with the prompts that the gateway would send.
+"""The filter's effect on completions: single lines and blocks of files on which the demonstration
+model was not trained.
 
-What the engine writes is counted as it comes, through the filter without its parser, and through
-the whole filter: how much of what is shown leaves the file parseable (by Python's own parser), how
-often it is exactly what stood there, how often nothing is shown. Beside it what the checks cost: in
-CPU time, and by how many tokens the first text comes later.
+A real engine answers the prompts that the gateway would send. Its text is judged unfiltered,
+through the filter without its parser, and through the whole filter. The results are how often the
+shown text leaves the file parseable (by Python's own parser), how often it equals the original
+text, and how often nothing is shown. The cost of the checks is reported too: CPU time, and by how
+many tokens they delay the first text.
 
     python -m tests.benchmarks.quality [--up .caret/up.json] [--lines 200] [--blocks 120]
 
@@ -49,12 +50,12 @@ from tests.benchmarks.installation import engine_of, gateway_part, new_tenant, o
 from tests.benchmarks.results import Report, percentile, say
 from tests.benchmarks.synthetic_code import tier_of
 
-# A block's bodies are shorter; the engine would go on until it is cut.
+# A block's bodies are shorter than this; the engine would continue until it is stopped.
 _MAX_TOKENS: Final = {"line": 64, "block": 128}
 MAX_LOST_EXACT: Final = 0.01
 _MAX_STALL_S: Final = 30.0
 _NUM_AT_ONCE: Final = 8
-_CHUNK_CHARS: Final = 4  # a token has about as many
+_CHUNK_CHARS: Final = 4  # about as many as a token has
 _NUM_ROUNDS: Final = 3
 _WAYS: Final = ("engine", "plain", "syntax")
 _BIG_LINES: Final = 5_000
@@ -66,12 +67,12 @@ Answered = tuple[list[EngineChunk], AdmittedRequest, Prompt]
 
 @dataclass(slots=True)
 class Shown:
-    """What one way made of the engine's answers, in the order of the questions."""
+    """The results of one filter for the engine's completions, in the order of the questions."""
 
     texts: list[str] = field(default_factory=list)
     has_parsed: list[bool | None] = field(default_factory=list)  # None: nothing is shown
     is_exact: list[bool] = field(default_factory=list)
-    # Chunks until text went out; None: none did.
+    # Chunks until the first text was sent; None: no text was sent.
     first_chunks: list[int | None] = field(default_factory=list)
     cpu_micros: list[float] = field(default_factory=list)
 
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("quality")
     asked = questions(num_lines=options.lines, num_blocks=options.blocks, seed=options.seed)
     with own_home() as home, engine_of(options.up, home) as engine_url:
-        gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue
+        gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue of pools
         _measure(home.paths.pools, asked, report)
     asyncio.run(_measure_answers(report, asked))
     _measure_cpu(report, asked)
@@ -104,7 +105,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as the engine gets it."""
+    """A question, and the request that the engine gets for it."""
 
     question: Question
     pool: Pool
@@ -113,8 +114,10 @@ class Asked:
 
 
 def _measure(pools_file: Path, questions: Sequence[Question], report: Report) -> None:
-    """What computes stands before and after what waits for the engine: connections to it time out
-    while nobody looks after them."""
+    """Measure in an order that keeps computation out of the time with open engine connections.
+
+    Connections time out while the event loop is blocked.
+    """
     asked = _asked(pools_file, questions)
     answers = asyncio.run(_answers(asked))
     shown = asyncio.run(_judged(asked, answers))
@@ -142,7 +145,7 @@ async def _answers(asked: Sequence[Asked]) -> list[list[EngineChunk]]:
             chunks = await _ask(engine, each)
         num_answered += 1
         if num_answered % 20 == 0:
-            say(f"{num_answered} of {len(asked)} answers")
+            say(f"{num_answered} of {len(asked)} responses")
         return chunks
 
     async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
@@ -153,7 +156,7 @@ async def _answers(asked: Sequence[Asked]) -> list[list[EngineChunk]]:
 async def _judged(
     asked: Sequence[Asked], answers: Sequence[list[EngineChunk]]
 ) -> dict[tuple[str, str], Shown]:
-    """By kind and way."""
+    """Judge each completion with each filter; return results by kind and filter."""
     shown = {(kind, way): Shown() for kind in ("line", "block") for way in _WAYS}
     for each, chunks in zip(asked, answers, strict=True):
         for way in _WAYS:
@@ -192,7 +195,7 @@ def _admitted(question: Question, variant: str = "") -> AdmittedRequest:
 
 
 async def _ask(engine: VllmEngine, asked: Asked) -> list[EngineChunk]:
-    """All that the engine writes, as it was cut into chunks; a single line ends with its line."""
+    """Return the engine's chunks; a single-line completion ends with its line."""
     prompt = asked.prompt
     request = EngineRequest(
         pool=asked.pool,
@@ -280,7 +283,7 @@ def _tell(report: Report, kind: str, ways: dict[str, Shown]) -> None:
 
 
 def _tell_lost(report: Report, figure: str, before: Shown, after: Shown) -> None:
-    """Exact matches, before less after."""
+    """Report the share of exact matches that the second filter lost."""
     lost = (sum(before.is_exact) - sum(after.is_exact)) / len(before.texts)
     pairs = zip(before.is_exact, after.is_exact, strict=True)
     withheld = sum(was_exact and not is_exact for was_exact, is_exact in pairs)
@@ -288,8 +291,11 @@ def _tell_lost(report: Report, figure: str, before: Shown, after: Shown) -> None
 
 
 async def _measure_answers(report: Report, asked: Sequence[Question]) -> None:
-    """What stood there is right by definition: a filter is to change none of it, however much
-    better the model becomes."""
+    """Report how often the filter changes the original text.
+
+    The original text is correct by definition, so a filter must never change it, however good the
+    model is.
+    """
     for way in ("plain", "syntax"):
         shown = Shown()
         for question in asked:
@@ -309,7 +315,7 @@ def _in_chunks(text: str) -> list[EngineChunk]:
 
 
 def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
-    """The check alone, with the cursor in the middle of a file of 5,000 lines."""
+    """Measure the check alone, with the cursor in the middle of a file of 5,000 lines."""
     lines = [question for question in asked if question.kind == "line"]
     filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])
     head = "\n".join(filler.split("\n")[: _BIG_LINES // 2])
@@ -333,7 +339,7 @@ def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
 
 
 def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
-    """The least of a few rounds: what disturbs the machine is not the parser's."""
+    """Return the minimum of a few rounds: disturbances of the machine are not the parser's cost."""
     took, is_sound = [], False
     for _ in range(_NUM_ROUNDS):
         syntax = SyntaxChecker(
@@ -346,7 +352,7 @@ def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
 
 
 def _measure_public_code(report: Report, asked: Sequence[Question]) -> None:
-    """What it costs to follow a completion of 250 characters through an index; off by default."""
+    """Measure the cost of looking up a completion of 250 characters in an index; off by default."""
     blocks = [question for question in asked if question.kind == "block"]
     if not blocks:
         return

@@ -1,7 +1,7 @@
-"""Clients that cost so little that they do not stand between the clock and what is measured: an
-HTTP/1.1 and a WebSocket connection as bare protocols, one request at a time, told of by callbacks.
+"""Clients that cost too little CPU to distort a measurement.
 
-They know the one answer that they wait for, that of the synthetic engine.
+They are an HTTP/1.1 and a WebSocket connection as bare protocols, with one request at a time and
+callbacks for responses. They understand only the response of the synthetic engine.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ _FIRST_TEXT: Final = TEXTS[0].encode()
 _CONNECT_S: Final = 30.0
 _DELTA: Final = b'{"type":"delta"'
 _ENDING: Final = re.compile(rb'^{"type":"(?:done|error)".*?"(?:finish|code)":"(\w+)"')
-_NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as it must be, and unchanged
+_NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as required, and unchanged
 _TEXT_FRAME, _CLOSE_FRAME, _PING_FRAME, _PONG_FRAME = 0x1, 0x8, 0x9, 0xA
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Times in ms since just before the request was written."""
+    """The times of a response, in ms since just before the request was written."""
 
     first_ms: float | None  # None: it had no text
     end_ms: float
-    ending: str  # "stop": it ended as it should; else what came instead
+    ending: str  # "stop": it ended normally; otherwise the error or status
 
 
 class Line(asyncio.Protocol):
-    """A connection; `ask` again once the answer was told."""
+    """A connection. Call `ask` again only after the response was reported."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
@@ -47,12 +47,15 @@ class Line(asyncio.Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Also when that was not told yet."""
+        """Return True as soon as the connection is closing, before the loss is reported."""
         return self._is_lost or self._transport.is_closing()
 
     @classmethod
     async def open(cls, url: str, *, headers: str = "", source: str | None = None) -> Self:
-        """`headers`: whole lines, each ended by CRLF. Raises OSError, TimeoutError."""
+        """Open a connection.
+
+        `headers` consists of whole lines, each ended by CRLF. Raises OSError, TimeoutError.
+        """
         parts = urlsplit(url)
         local = (source, 0) if source else None
         loop = asyncio.get_running_loop()
@@ -73,7 +76,7 @@ class Line(asyncio.Protocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
 
     def connection_lost(self, error: Exception | None) -> None:
         self._is_lost = True
@@ -101,7 +104,7 @@ class Line(asyncio.Protocol):
 
 
 class HttpLine(Line):
-    """`POST`s of JSON that are answered by server-sent events in chunks."""
+    """`POST`s JSON and reads server-sent events in chunks."""
 
     def _begin(self, rest: str) -> None:
         self._head = f"POST {rest}content-type: application/json\r\n".encode()
@@ -120,7 +123,7 @@ class HttpLine(Line):
         if self._said.endswith(b"\r\n0\r\n\r\n"):
             is_whole = self._said.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._said
             self._end("stop" if is_whole else self._status())
-        elif b"content-length:" in self._said[:1024].lower():  # a refusal, in one piece
+        elif b"content-length:" in self._said[:1024].lower():  # an error response, in one piece
             self._end(self._status())
 
     def _status(self) -> str:
@@ -128,7 +131,7 @@ class HttpLine(Line):
 
 
 class WebSocketLine(Line):
-    """`caret.v1`, one completion at a time."""
+    """Speaks `caret.v1`, one completion at a time."""
 
     def _begin(self, rest: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
@@ -167,7 +170,8 @@ class WebSocketLine(Line):
             self._opened.set_exception(ConnectionRefusedError(head[:32].decode()))
 
     def _take_frame(self) -> tuple[int, bytes] | None:
-        """The kind and the payload; a gateway's frames are whole, unmasked and below 64 KB."""
+        """Return the opcode and the payload; a gateway's frames are whole, unmasked and below 64
+        KB."""
         if len(self._held) < 4:
             return None
         length, start = self._held[1], 2

@@ -1,5 +1,5 @@
-"""Several real engines of the demonstration model, each with a home of its own, which publish their
-KV events."""
+"""Several real engines of the demonstration model that publish KV events, each with its own
+home."""
 
 import json
 from collections.abc import Iterator
@@ -35,12 +35,14 @@ def own_replicas(count: int) -> Iterator[list[OwnReplica]]:
 
 @contextmanager
 def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
-    """One for each of these arguments. They start side by side: most of a start is waiting for
-    one core."""
+    """Start one replica for each of these arguments.
+
+    They start in parallel: most of a start is spent waiting for one core.
+    """
     with ExitStack() as stack:
         replicas = [_launched(stack, each) for each in arguments]
         for replica in replicas:
-            say(f"{replica.name} starts")
+            say(f"Starting {replica.name}")
             await_ready(replica.part)
         yield replicas
 
@@ -57,7 +59,7 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     )
     part = engine_part(settings, paths=home.paths, environment=home.environment)
     part.launch()
-    stack.callback(lambda: part.child.stop())  # of the last launch
+    stack.callback(lambda: part.child.stop())  # looked up late: a restart replaces the child
     return OwnReplica(
         url=settings.url,
         name=settings.url.removeprefix("http://"),
@@ -71,7 +73,10 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
 
 
 def _publishing(events: str, replay: str) -> tuple[str, str]:
-    """vLLM binds an address with a star, and connects to any other: see `_is_bind_endpoint`."""
+    """Return the arguments that make vLLM publish KV events.
+
+    vLLM binds an address that has a star, and connects to any other: see `_is_bind_endpoint`.
+    """
     bound = events.replace("127.0.0.1", "*")
     config = {
         "enable_kv_cache_events": True,

@@ -1,12 +1,13 @@
-"""Reports: a month of usage of 20 tenants, asked as the console and the API ask, and exported.
+"""Usage reports: a month of usage of 20 tenants, queried as the console and the API do, and
+exported.
 
-The rows are those of `tests.benchmarks.synthetic_usage`. Asked in turn by one client:
+The rows are those of `tests.benchmarks.synthetic_usage`. One client sends the queries in turn:
 
-    month      a month's usage report of one tenant, by each group, from the roll-ups
-    dashboard  what the console's pages ask: the last day's figures, the month by day, by language,
-               quality, the overview of it, its slowest requests
+    month      a month's usage report of one tenant, by each group, from the rollups
+    dashboard  the queries of the console's pages: the last day's figures, the month by day, by
+               language, quality, its overview, its slowest requests
     export     one tenant's month as CSV, NDJSON and Parquet, by `manage.py export_usage`; memory is
-               the process's largest
+               the process's maximum
 
     python -m tests.benchmarks.report [--rows 5000000] [--tenants 20] [--asks 200]
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.report")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--tenants", type=int, default=20)
-    parser.add_argument("--asks", type=int, default=200, help="of the dashboard")
+    parser.add_argument("--asks", type=int, default=200, help="number of dashboard queries")
     options = parser.parse_args(arguments)
     report = Report("report")
     with control_plane() as plane:
@@ -139,7 +140,7 @@ def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -
     _, status, used = os.wait4(process.pid, 0)
     took_s = time.perf_counter() - began_s
     if status:
-        raise SystemExit(f"The export as {kind} has failed.")
+        raise SystemExit(f"The export as {kind} failed.")
     about = {"rows": rows, "seconds": round(took_s, 1), "file_mb": out.stat().st_size // 10**6}
     report.target(
         f"export.{kind}.memory", used.ru_maxrss / _KB_IN_MB, "MB", at_most=MAX_EXPORT_MB, **about
@@ -154,7 +155,7 @@ def _num_rows(path: Path, kind: str) -> int:
     if kind == "parquet":
         return int(parquet.read_metadata(path).num_rows)
     with path.open("rb") as file:
-        return sum(1 for _ in file) - (kind == "csv")  # its header
+        return sum(1 for _ in file) - (kind == "csv")  # without the header
 
 
 def _timed(do: Callable[[], object]) -> float:

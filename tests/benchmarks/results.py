@@ -1,4 +1,4 @@
-"""Figures: their statistics, and one JSON line on standard output for each."""
+"""Benchmark results: their statistics, and one JSON line on standard output for each."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
 @dataclass(slots=True)
 class Report:
-    """Prints the figures of one benchmark, and remembers whether all targets were met."""
+    """Prints the results of one benchmark, and records whether all targets were met."""
 
     benchmark: str
     has_missed: bool = field(default=False)
@@ -44,7 +44,7 @@ class Report:
 
 
 def spread(samples: Sequence[float]) -> dict[str, Any]:
-    """p50, p99, n; a p99 of fewer than 100 samples is their maximum, near enough."""
+    """Return p50, p99 and n; with fewer than 100 samples, p99 is close to their maximum."""
     p50, p99 = np.percentile(samples, [50, 99])
     return {"p50": rounded(p50), "p99": rounded(p99), "n": len(samples)}
 
@@ -58,12 +58,12 @@ def median(samples: Sequence[float]) -> float:
 
 
 def windows(values: Sequence[float]) -> list[float]:
-    """What was seen in each, in their order."""
+    """Return the rounded value of each window, in their order."""
     return [rounded(value) for value in values]
 
 
 def interval(samples: Sequence[float]) -> list[float]:
-    """Where the median lies with 95% confidence, by the bootstrap (Efron 1979)."""
+    """Return the 95% confidence interval of the median, by the bootstrap (Efron 1979)."""
     values = np.asarray(samples)
     drawn = np.random.default_rng(0).choice(values, size=(_NUM_RESAMPLES, len(values)))
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
@@ -75,7 +75,7 @@ def rounded(value: float) -> float:
 
 
 def say(text: str) -> None:
-    """Progress, for the person who waits."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -88,6 +88,6 @@ def machine() -> str:
 
 @cache
 def commit() -> str:
-    """Short hash; `+` says that the tree differs from it."""
+    """Return the commit's short hash, with `+` if the tree differs from it."""
     command = ("git", "-C", str(_REPOSITORY), "describe", "--always", "--dirty=+", "--abbrev=7")
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

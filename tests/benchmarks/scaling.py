@@ -1,14 +1,16 @@
-"""How streams grow with gateway processes and engine replicas. Synthetic engines answer at once,
-so what limits is gateways, or whoever asks; of real ones, with one gateway before them, it is they.
+"""Scaling: how the number of streams grows with gateway processes and engine replicas.
 
-Everything runs on all cores together, and the processor seconds of each process are told: where all
-cores are busy, more processes cannot do more. `others` are the cores that neither this nor what it
-has started used in the meantime. What a second gateway gains is measured apart
-(`two_gateways.py`). First tokens are those of a moderate rate, at most half of the most, as under
-full load they are only the queue's.
+Synthetic engines answer at once, so the gateways or the clients are the limit. With real engines
+and one gateway, the engines are the limit.
 
-    python -m tests.benchmarks.scaling [--gateways 1 2 4] [--engines 1 2 4] [--real 1 2] [--seconds
-    4] [--real-seconds 20] [--connections 1000]
+All processes share all cores, and the CPU seconds of each process are reported: when all cores are
+busy, more processes cannot do more. `others` are the cores used meanwhile by other processes of the
+machine. The gain of a second gateway is measured separately (`two_gateways.py`). First tokens are
+measured at a moderate rate, at most half of the maximum. Under full load they would only measure
+the queue.
+
+    python -m tests.benchmarks.scaling [--gateways 1 2 4] [--engines 1 2 4] [--real 1 2]
+        [--seconds 4] [--real-seconds 20] [--connections 1000]
 """
 
 import argparse
@@ -81,7 +83,7 @@ async def _first_tokens(
 
 
 async def _connections(fleet: Fleet, keys: Sequence[str], count: int, report: Report) -> None:
-    """Idle ones, at each gateway."""
+    """Report the cost of idle connections to a gateway."""
     for url, pid in fleet.gateways[:1]:
         before_mb = memory_mb(pid)
         way = websocket_way(url, [keys[n % len(keys)] for n in range(count)], Developers(1))
@@ -114,7 +116,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--connections", type=int, default=1_000)
     options = parser.parse_args(arguments)
     report, synthetic = Report("scale"), synthetic_engines(options.seconds)
-    # One row and one column of the table: engines that answer at once add nothing together.
+    # Only one row and one column of the table: engines that answer at once do not add capacity.
     wanted = [(n, m) for n in options.gateways for m in options.engines[:1]]
     wanted += [(n, m) for n in options.gateways[:1] for m in options.engines[1:]]
     for counts in wanted:

@@ -1,5 +1,7 @@
-"""Prompts of a wanted length: code of the standard library, cut up and put together anew, so that
-each looks like code and no two begin alike."""
+"""Prompts of a given length: pieces of the standard library in random order.
+
+Each prompt looks like code, and no two begin alike.
+"""
 
 import random
 import sysconfig
@@ -21,31 +23,31 @@ from inference.pools.pool_config import Pool
 from tests.benchmarks.installation import new_tenant
 
 _MODULES: Final = ("argparse", "ast", "configparser", "dataclasses", "inspect", "shutil", "tarfile")
-# The cursor stands in the middle of a line, where the model writes at once and the filter holds
-# nothing back.
+# The cursor is in the middle of a line. There the model writes at once and the filter holds nothing
+# back.
 _LAST_LINE: Final = "        self."
 SUFFIX: Final = "\n\n    def close(self) -> None:\n        self.stream.close()\n"
 _MAX_LINE_CHARS: Final = 80
 _CHUNK_LINES: Final = 2
-_MAX_REFUSED: Final = 5  # lines that would be too many, before a prompt is full
+_MAX_REFUSED: Final = 5  # lines that would exceed the length, before a prompt counts as full
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     prefix: str
     prompt: Prompt  # as the gateway assembles it
-    text: str  # the same as text, markers included
+    text: str  # the same as text, with the FIM markers
 
 
 class CodeText:
-    """The prompts of one pool's model. The same seed gives the same prompts."""
+    """The prompts for the model of a pool. The same seed gives the same prompts."""
 
     def __init__(self, pool: Pool, *, seed: int) -> None:
         self.pool = pool
         self._random = random.Random(seed)
         self._lines = _lines_of_library()
         tokens = load_tokenizer(pool.tokenizer)
-        self._tokenizer = tokens._with_markers  # nobody else turns token ids into text
+        self._tokenizer = tokens._with_markers  # the only access to a decoder of token IDs
         self._writer = PromptWriter(
             tokens,
             model=pool.model,
@@ -57,7 +59,7 @@ class CodeText:
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
 
     def sample(self, *, mode: str, num_tokens: int, max_tokens: int) -> Sample:
-        """A prompt of about `num_tokens`, never more."""
+        """Return a prompt of about `num_tokens`, never more."""
         lines = [f"# {self._random.randbytes(12).hex()}"]
         sample = self._assembled(lines, mode, max_tokens)
         num_refused = 0

@@ -1,5 +1,7 @@
-"""An engine that answers every completion at once, and always the same: what remains to be measured
-is who stands before it. Speaks vLLM's `/v1/completions`, streamed, and `/health`.
+"""An engine that returns the same completion at once, so that only the gateway in front of it is
+measured.
+
+It implements vLLM's streamed `/v1/completions`, and `/health`.
 
     python -m tests.benchmarks.synthetic_engine PORT
 """
@@ -19,14 +21,14 @@ from tests.benchmarks.processes import Cores, Program, running
 from tests.stack.ports import free_port
 
 MODEL: Final = "demo"
-# Right after an identifier it is Python whose every bracket closes, so no filter has an objection.
+# After an identifier this is Python with balanced brackets, so the filter accepts it.
 TEXTS: Final = (
     *("_total", " =", " len", "(", "items", ")", " +", " offset", " *", " 2"),
     *(" -", " (", "start", " or", " 0", ")"),
 )
 PROMPT_TOKENS: Final = 2_000
 CACHED_TOKENS: Final = 1_984
-GAP_S: Final = 0.001  # between two tokens, as of a fast engine with few requests
+GAP_S: Final = 0.001  # between two tokens, as with a fast engine under low load
 _OK: Final = b"HTTP/1.1 200 OK\r\ncontent-type: "
 _HEAD: Final = _OK + b"text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -81,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -95,7 +97,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._parser.get_method() == b"POST":
             self._say(0)
-        else:  # whatever it is that they ask for before they trust an engine
+        else:  # any request with which clients check an engine
             body = b'{"object":"list","data":[{"id":"demo","object":"model"}]}'
             head = b"application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
             self._transport.write(_OK + head + body)
@@ -118,7 +120,7 @@ async def serve(port: int) -> None:
 
 @contextmanager
 def synthetic_engine(home: Home, *, cores: Cores) -> Iterator[str]:
-    """A process of its own; its address."""
+    """Run the engine in its own process and return its URL."""
     with synthetic_engine_process(home, cores=cores) as (url, _):
         yield url
 
@@ -127,7 +129,10 @@ def synthetic_engine(home: Home, *, cores: Cores) -> Iterator[str]:
 def synthetic_engine_process(
     home: Home, *, cores: Cores, number: int = 0
 ) -> Iterator[tuple[str, int]]:
-    """Its address and the process's number; `number` where there are several."""
+    """Run an engine in its own process and return its URL and process ID.
+
+    `number` distinguishes several engines.
+    """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     program = Program(

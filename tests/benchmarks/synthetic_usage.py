@@ -1,5 +1,7 @@
-"""A month of usage of many tenants: rows made in Postgres, as the application's role within each
-tenant's wall, spread over the month, and rolled up."""
+"""A month of usage of many tenants: rows made in Postgres, spread over the month, and rolled up.
+
+They are inserted as the application's role, under each tenant's row-level security.
+"""
 
 import time
 from collections.abc import Sequence
@@ -9,13 +11,13 @@ from typing import Final
 from tests.benchmarks.control_plane import ControlPlane
 from tests.benchmarks.results import say
 
-# The running month, whose partition there is; what of it is to come is made up, too.
+# The current month, whose partition exists. Its future days get rows too.
 START: Final = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 END: Final = (START + timedelta(days=31)).replace(day=1)
 NOW: Final = END - timedelta(minutes=5)
 NUM_USERS: Final = 200  # of each tenant
 
-# A request's id carries its time, as a gateway makes it.
+# A request's ID contains its time, as a gateway makes it.
 _ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
     || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
 _RECORDS_SQL: Final = f"""
@@ -48,9 +50,9 @@ WHERE tenant_id = %(tenant)s AND finish = 'stop' AND random() < 0.5
 
 
 def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
-    """`rows`: of each tenant."""
+    """Insert `rows` usage records for each tenant."""
     for number, tenant in enumerate(tenants):
-        say(f"Tenant {number + 1} of {len(tenants)} gets {rows} rows")
+        say(f"Tenant {number + 1} of {len(tenants)}: inserting {rows} rows")
         values = {"tenant": tenant, "rows": rows, "users": NUM_USERS, "start": START, "end": END}
         with plane.of_tenant(tenant) as connection:
             connection.execute(_RECORDS_SQL, values)
@@ -61,11 +63,11 @@ def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
 
 
 def roll_up_all(tenants: Sequence[str]) -> float:
-    """The seconds that it took."""
+    """Roll up all usage and return the seconds that it took."""
     from caret.foundation.ids import TenantId
     from tenants.usage.rollups.operations import mark_period_dirty, roll_up
 
-    say("All of it is rolled up")
+    say("Rolling up all usage")
     began_s = time.perf_counter()
     for tenant in tenants:
         mark_period_dirty(tenant_id=TenantId(tenant), start=START, end=END)

@@ -1,4 +1,4 @@
-"""Editors at a real gateway: connections that note how each completion ended, and what it cost."""
+"""Editors at a real gateway: connections that record each completion's finish reason and times."""
 
 import asyncio
 import itertools
@@ -15,7 +15,7 @@ from tests.benchmarks.raw_clients import Line, WebSocketLine
 from tests.benchmarks.typing_developers import Typist, typists
 
 _MAX_TOKENS: Final = 16
-# About 500 tokens with what follows the cursor.
+# About 500 tokens together with the suffix.
 _PREFIX_CHARS: Final = 1_200
 _SUFFIX_CHARS: Final = 300
 _PATIENCE_S: Final = 60.0
@@ -25,15 +25,16 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One completion. Times in ms."""
+    """One completion. Times are in ms."""
 
     asked_s: float  # perf_counter
-    finish: str  # "error" with any code
-    end_ms: float  # as the client sees it
-    first_ms: float | None  # the first text, as the client sees it; None: it had none
-    # Until the engine's first token was at the gateway, as it tells; None: there was none.
+    finish: str  # "error" for any error code
+    end_ms: float  # as the client measures it
+    first_ms: float | None  # the first text, as the client measures it; None: there was no text
+    # Until the engine's first token reached the gateway, as the gateway reports it; None: there was
+    # none.
     gateway_first_ms: float | None
-    gateway_total_ms: float | None  # as the gateway tells
+    gateway_total_ms: float | None  # as the gateway reports it
 
     @property
     def is_shed(self) -> bool:
@@ -72,21 +73,21 @@ class WatchedLine(WebSocketLine):
 
 @dataclass(slots=True)
 class Editors:
-    """Each with a connection of its own and in a file of its own; one request at a time."""
+    """Editors with a connection and a file each, and one request at a time."""
 
     keys: Sequence[str]
     num: int
-    url: str = ""  # of the gateway, by the time that they open their connections
+    url: str = ""  # of the gateway at the time when they connect
     typing: list[Typist] = field(default_factory=list)
     lines: list[WatchedLine] = field(default_factory=list)
     free: deque[int] = field(default_factory=deque)
     num_out: int = 0
-    num_withheld: int = 0  # no editor was free: the offer could not be kept up
+    num_withheld: int = 0  # no editor was free: the load could not be sustained
     _seen: list[Seen] = field(default_factory=list)
     _ids: "itertools.count[int]" = field(default_factory=itertools.count)
 
     async def open(self) -> None:
-        """Whoever typed before goes on where he was."""
+        """Connect all editors; typists continue at their last position."""
         self.typing = self.typing or typists(self.num)
         self.lines = list(await asyncio.gather(*map(self._opening, range(self.num))))
         for line in self.lines:
@@ -98,7 +99,7 @@ class Editors:
             line.close()
 
     async def at_rate(self, rate: float, *, seconds: float) -> list[Seen]:
-        """So many requests a second, at random, whatever the answers take."""
+        """Send this many requests a second at random times, whatever the response times are."""
         began_s = now_s = due_s = time.perf_counter()
         while now_s - began_s < seconds:
             due_s += random.expovariate(rate)
@@ -111,7 +112,7 @@ class Editors:
         return await self._taken()
 
     async def at_once(self, count: int, *, seconds: float) -> list[Seen]:
-        """So many at a time, the next as soon as one is answered."""
+        """Keep this many requests in flight: send the next one as soon as one is answered."""
         ends_s = time.perf_counter() + seconds
 
         def again(number: int) -> None:
@@ -125,7 +126,7 @@ class Editors:
         return await self._taken()
 
     async def each_once(self, *, at_a_time: int) -> None:
-        """So that every file's prompt is where the engines keep it."""
+        """Request each file once, so that the engines cache every file's prompt."""
         left = deque(range(self.num))
 
         def following(_number: int) -> None:
@@ -153,7 +154,8 @@ class Editors:
                 "mode": "inline",
                 "path": f"src/module_{number}.py",
                 "language": "python",
-                # As many plug-ins do: a window that slides, so that little of it is cached.
+                # A sliding window, as many plug-ins send it, so that little of the prompt is
+                # cached.
                 "prefix": prefix[-_PREFIX_CHARS:],
                 "suffix": suffix[:_SUFFIX_CHARS],
                 "repository": {"name": "burst"},
@@ -162,7 +164,7 @@ class Editors:
         )
 
     async def _taken(self) -> list[Seen]:
-        """What was seen since the last time, once all is answered."""
+        """Wait for all responses, and return the completions since the last call."""
         async with asyncio.timeout(_PATIENCE_S):
             while self.num_out:  # noqa: ASYNC110  # it is told by callbacks
                 await asyncio.sleep(0.01)

@@ -1,7 +1,8 @@
-"""The ways to a first token: straight from vLLM, and through the gateway by WebSocket or HTTP.
+"""The transports of a first token: directly from vLLM, and through the gateway by WebSocket or
+HTTP.
 
-Each asks for a completion of one token and tells how long it took, from before the request is
-written until its text is there, and until its end.
+Each requests a completion of one token. It measures the time from before the request is written
+until the text arrives, and until the end.
 """
 
 import time
@@ -18,7 +19,9 @@ from caret.client.websocket_client import CompletionStream, open_stream
 from caret.foundation.ids import CacheSalt
 from inference.pools.engine import EngineRequest
 from inference.pools.pool_config import Pool
-from inference.pools.vllm.engine import _body as body_of_gateway  # the very body, not one like it
+
+# the gateway's own body, not a copy
+from inference.pools.vllm.engine import _body as body_of_gateway
 from tests.benchmarks.synthetic_code import SUFFIX, Sample
 
 MAX_TOKENS: Final = 1
@@ -38,8 +41,11 @@ class Route(Protocol):
 
 
 class Direct:
-    """vLLM's own server, in a namespace of ours: with the token ids that the gateway would send, or
-    with the text, as a client without a gateway would."""
+    """vLLM's own server, in a separate cache namespace.
+
+    Requests carry the token IDs that the gateway would send, or the text, as from a client without
+    a gateway.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, *, sends_text: bool) -> None:
         self.name = "direct_text" if sends_text else "direct"
@@ -65,7 +71,8 @@ class Direct:
 
 
 class Http:
-    """`POST /v1/completions` with prompt and suffix, as server-sent events: mode fim only."""
+    """`POST /v1/completions` with prompt and suffix, answered by server-sent events: mode fim
+    only."""
 
     name = "http"
 
@@ -109,8 +116,10 @@ class WebSocket:
 async def routes(
     gateway_url: str, *, http_key: str, websocket_key: str
 ) -> AsyncIterator[list[Route]]:
-    """Connections are kept open. The keys are of two tenants, so that what is cold for one route
-    was not warmed by another."""
+    """Open a kept connection for each route.
+
+    The keys belong to two tenants, so that one route does not warm the other's prompts.
+    """
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         stream = await stack.enter_async_context(open_stream(gateway_url, websocket_key))

@@ -1,16 +1,16 @@
-"""What a second gateway process gains, on two cores that the askers and the engine need as well.
+"""The gain of a second gateway process, on two cores that the clients and the engine need as well.
 
-Three ways to share the cores take turns on the same processes, as machines change their pace:
+Three ways to share the cores alternate on the same processes, because a machine's speed varies:
 
-    alone    one gateway has a core, and its engine and its askers have the other
-    crowded  one gateway, its engine and its askers have one core
-    both     two gateways, their engine and their askers have two cores
+    alone    one gateway has a core; its engine and its clients have the other
+    crowded  one gateway, its engine and its clients have one core
+    both     two gateways, their engine and their clients have two cores
 
-`both` to `crowded` is what the second core and the second process bring: engine and askers take
-their part of both sides. `alone` tells what a stream costs a gateway that nobody disturbs: what it
-costs more in `crowded` comes from the processes that share its core, each of which leaves it with
-caches of its own (`preempted`), and what it costs more in `both` than in `crowded` from the second
-gateway.
+The ratio of `both` to `crowded` is the gain of the second core and the second process: engine and
+clients use their share of the cores in both cases. `alone` shows what a stream costs an undisturbed
+gateway. The additional cost in `crowded` comes from the processes that share the gateway's core and
+replace the content of its CPU caches (`preempted`). The additional cost in `both` over `crowded`
+comes from the second gateway.
 """
 
 import asyncio
@@ -49,19 +49,19 @@ class Sharing:
 
 @dataclass(slots=True)
 class Seen:
-    """Of one sharing, in the order of the rounds."""
+    """The results of one way to share the cores, in the order of the rounds."""
 
     streams_s: list[float] = field(default_factory=list)
-    gateway_ms: list[float] = field(default_factory=list)  # of processor time, a stream
-    preempted_s: list[float] = field(default_factory=list)  # of a gateway
+    gateway_ms: list[float] = field(default_factory=list)  # of CPU time, for each stream
+    preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway
     failures: Counter[str] = field(default_factory=Counter)
-    others: float = 0.0  # cores, at most
+    others: float = 0.0  # cores used by other processes, at most
 
 
 def second_gateway(report: Report, kind: Engines) -> None:
-    """Its figures; misses where it gains too little.
+    """Report the gain of a second gateway; the target is missed if it is too small.
 
-    Raises SystemExit where there is only one core.
+    Raises SystemExit if there is only one core.
     """
     one, rest = divided_cores()
     alone = Sharing("alone", 1, one, rest)
@@ -126,7 +126,7 @@ async def _load(fleet: Fleet, sharing: Sharing, *, seconds: float, seen: Seen) -
     num_whole = sum(tally.num_whole for tally in tallies)
     if not num_whole:
         failures = [dict(tally.failures) for tally in tallies]
-        raise SystemExit(f"{sharing.name}: nothing was answered: {failures}")
+        raise SystemExit(f"{sharing.name}: no responses: {failures}")
     used = slice(sharing.num_gateways)
     seen.streams_s.append(num_whole / seconds)
     seen.gateway_ms.append(sum(spent.gateways[used]) / num_whole * 1000)
@@ -137,11 +137,11 @@ async def _load(fleet: Fleet, sharing: Sharing, *, seconds: float, seen: Seen) -
 
 
 def _place(fleet: Fleet, sharing: Sharing) -> None:
-    move_to(sharing.others, os.getpid())  # with all that it has started, idle gateways too
+    move_to(sharing.others, os.getpid())  # with all its child processes, idle gateways too
     for _, pid in fleet.gateways[: sharing.num_gateways]:
         move_to(sharing.gateways, pid)
 
 
 def _ratios(dividends: Sequence[float], divisors: Sequence[float]) -> list[float]:
-    """Round by round, as both had the machine's pace of that moment."""
+    """Return the ratios round by round, as both were measured at the same speed of the machine."""
     return [a / b for a, b in zip(dividends, divisors, strict=True)]

@@ -1,5 +1,8 @@
-"""Developers who type: each has a file of a Python library open, stands inside one of its
-functions, and asks after every character of the identifier that begins a new line there."""
+"""Simulated developers who type: each requests a completion after every character.
+
+Each has a file of a Python library open, with the cursor inside one of its functions, and types an
+identifier at the beginning of a new line.
+"""
 
 import ast
 import random
@@ -15,14 +18,14 @@ from typing import Final
 PREFIX_CHARS: Final = 4_800
 SUFFIX_CHARS: Final = 2_400
 _MAX_NAME_CHARS: Final = 24
-_WORD_CHARS: Final = 6  # a longer run of letters that make no word might be a secret
+_WORD_CHARS: Final = 6  # a longer run of letters that make no word might look like a secret
 _LIBRARIES: Final = ("transformers", "torch", "vllm")
-_MAX_FILE_CHARS: Final = 400_000  # tables of data, beyond that
+_MAX_FILE_CHARS: Final = 400_000  # larger files are tables of data
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cursor at the beginning of a statement, its indentation before it."""
+    """A cursor at the beginning of a statement, behind its indentation."""
 
     prefix: str
     suffix: str
@@ -30,16 +33,19 @@ class Place:
 
 @dataclass(slots=True)
 class Typist:
-    """Asks after each character. Every request differs from the one before by one character, and
-    nothing is asked twice for a long time: an engine would find all of it cached."""
+    """A developer who requests a completion after each character.
+
+    Every request differs from the one before by one character. No request is repeated for a long
+    time, because an engine would have all of it cached.
+    """
 
     number: int
     place: Place
     name: str = ""
-    num_names: int = 0  # that were given up for another one
+    num_names: int = 0  # identifiers that were abandoned for another one
 
     def type(self) -> tuple[str, str]:
-        """The texts before and after the cursor, one character later."""
+        """Type one character and return the texts before and after the cursor."""
         if len(self.name) >= _MAX_NAME_CHARS:
             self.name, self.num_names = "", self.num_names + 1
         is_between = len(self.name) % _WORD_CHARS == _WORD_CHARS - 1
@@ -52,14 +58,16 @@ class Typist:
 
 
 def typists(num: int) -> list[Typist]:
-    """In as many places, always the same ones."""
+    """Return this many typists, always at the same places."""
     places = shuffled_places(random.Random(20_261_121))
     return [Typist(number, next(places)) for number in range(num)]
 
 
 def shuffled_places(order: random.Random) -> Iterator[Place]:
-    """Places of the whole standard library, and then of the engine's large ones: a file's one after
-    the other and none overlapping. Some 2,300 each."""
+    """Yield places in the standard library, and then in the large libraries of the engine.
+
+    The places of a file follow each other and do not overlap. Both parts have some 2,300 places.
+    """
     for folder in _folders():
         files = sorted(
             path
@@ -74,7 +82,7 @@ def shuffled_places(order: random.Random) -> Iterator[Place]:
 def _folders() -> Iterator[Path]:
     yield Path(sysconfig.get_path("stdlib"))
     for name in _LIBRARIES:
-        library = find_spec(name)  # not imported, which takes seconds
+        library = find_spec(name)  # found without importing it, which takes seconds
         if library is not None and library.origin is not None:
             yield Path(library.origin).parent
 
@@ -98,7 +106,7 @@ def _places_of(file: Path) -> Iterator[Place]:
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Line and column of statements inside functions."""
+    """Yield line and column of statements inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for statement in node.body[1:]:

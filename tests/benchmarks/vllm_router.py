@@ -1,7 +1,8 @@
-"""A gateway of ours before two real engines: by itself, and with vLLM's router between them.
+"""Caret's gateway in front of two real engines, alone and with vLLM's router between them.
 
-Asks whether the router keeps prompts with the engine that holds their prefix, whether salts and
-refusals of strangers' prefixes pass, and how long the engine goes on after a cancel.
+Does the router send prompts to the engine that holds their prefix? Does it forward cache
+salts, so that prefixes of other tenants are not reused? How long does the engine continue after a
+cancel?
 
     python -m tests.benchmarks.vllm_router [--policies consistent_hash cache_aware]
 """
@@ -151,7 +152,7 @@ def main(arguments: list[str]) -> int:
                 with _gateway(replicas, way) as running:
                     asyncio.run(_measure(running, replicas, report, way))
             except NotMeasured as error:
-                say(f"{way} was not measured: {error}")
+                say(f"{way} could not be measured: {error}")
     return report.exit_status
 
 

@@ -1,9 +1,9 @@
-"""Warming: what an opened file gains, and what others lose by it.
+"""Warm-up: the gain for an opened file, and the delay of other requests.
 
 Gain: the first token of the first completion in a file that was opened before, against one that was
-not, interleaved. Loss: the first token of a completion whose prompt is cached, asked while a
-warm-up is being prefilled, against the same with the engine idle; it may wait for one prefill
-chunk, which is measured in the same run.
+not, interleaved. Loss: the first token of a completion with a cached prompt, requested while a
+warm-up is being prefilled, against the same with an idle engine. It may wait for one prefill chunk,
+which is measured in the same run.
 
     python -m tests.benchmarks.warmup [--up .caret/up.json] [--files 30]
 
@@ -27,17 +27,19 @@ from tests.benchmarks.installation import Running, installation
 from tests.benchmarks.results import Report, median, percentile, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX
 
-CHUNK_TOKENS: Final = 128  # --long-prefill-token-threshold of the engine that we start
-# Enough of them to fill most of a prompt.
+CHUNK_TOKENS: Final = 128  # --long-prefill-token-threshold of the engine that the benchmark starts
+# Enough files to fill most of a prompt.
 _OTHERS: Final = ("argparse.py", "ast.py", "inspect.py", "shutil.py", "tarfile.py", "zipfile.py")
 _MAX_CHARS: Final = 16_000
 _SETTLED_S: Final = 1.5  # a warm-up of these tokens has ended long before
-_STARTED_S: Final = (0.01, 0.08)  # a warm-up is under way
+_STARTED_S: Final = (0.01, 0.08)  # a warm-up is in progress
 
 
 class Files:
-    """Files that nobody has opened before, each with others beside it, of which a prompt shows the
-    outlines. The others' paths are new each time, and stand before what does not change."""
+    """Files that were never opened before, each with other files whose outlines the prompt shows.
+
+    The others' paths are new each time, and come before the unchanged part.
+    """
 
     def __init__(self) -> None:
         folder = Path(sysconfig.get_path("stdlib"))
@@ -54,13 +56,13 @@ class Files:
 @dataclass(slots=True)
 class Samples:
     first_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    uncached_tokens: list[float] = field(default_factory=list)  # of the files not opened
+    uncached_tokens: list[float] = field(default_factory=list)  # of the files that were not opened
 
 
 async def _first_token(
     stream: CompletionStream, context: dict[str, Any]
 ) -> tuple[float, dict[str, Any]]:
-    """Milliseconds until the first answer, and the numbers of the completion."""
+    """Return the milliseconds until the first frame, and the completion's metrics."""
     frame = {"mode": "fim", "prefix": "value = ", "suffix": SUFFIX, "max_tokens": 1}
     frame |= {"id": f"{random.getrandbits(60):x}", "trigger": "manual", **context}
     began_s = time.perf_counter()
@@ -115,7 +117,7 @@ def _tell(report: Report, samples: Samples) -> None:
         report.figure(f"first_token.{name}", median(times[name]), "ms", **spread(times[name]))
     gained = median(times["opened"]) / median(times["not_opened"])
     report.target("first_token.opened_to_not", gained, "ratio", at_most=0.5)
-    # A cold prompt's time beyond a cached one's, shared out over its tokens.
+    # The additional time of a cold prompt, divided by its tokens.
     beyond_ms = median(times["not_opened"]) - median(times["idle"])
     chunk_ms = beyond_ms * CHUNK_TOKENS / median(samples.uncached_tokens)
     report.figure("chunk", chunk_ms, "ms")
@@ -128,7 +130,9 @@ def _tell(report: Report, samples: Samples) -> None:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--up", type=Path, help="up.json of a running installation")
-    parser.add_argument("--files", type=int, default=30, help="opened, and as many not")
+    parser.add_argument(
+        "--files", type=int, default=30, help="number of opened files; as many are not opened"
+    )
     options = parser.parse_args(arguments)
     report = Report("warming")
     with installation(options.up) as running:

@@ -1,4 +1,4 @@
-"""Who asks what of whom: the lines of a benchmark, and the payloads that go over them."""
+"""The workload of a benchmark: its connections, and the payloads sent over them."""
 
 import itertools
 import random
@@ -11,7 +11,9 @@ from caret.contracts.policy import Tier
 from caret.foundation.ids import CacheSalt
 from inference.pools.engine import EngineRequest
 from inference.pools.pool_config import Pool, Replica
-from inference.pools.vllm.engine import _body as body_of_gateway  # the very body, not one like it
+
+# the gateway's own body, not a copy
+from inference.pools.vllm.engine import _body as body_of_gateway
 from tests.benchmarks.competitors import KEY
 from tests.benchmarks.load import Way
 from tests.benchmarks.loaded_gateway import frame_of
@@ -25,11 +27,11 @@ _encode = msgspec.json.Encoder().encode
 
 class Texts(Protocol):
     def next(self, number: int) -> tuple[str, str]:
-        """What stands before and after the cursor of the developer of this number."""
+        """Return the texts before and after the cursor of the developer of this number."""
 
 
 class Developers:
-    """Each in a file of his own, one character further with each request."""
+    """Developers in their own files, one character further with each request."""
 
     def __init__(self, num: int) -> None:
         self._typists = typists(num)
@@ -39,20 +41,23 @@ class Developers:
 
 
 class NewFiles:
-    """A file that nobody has sent before, each time."""
+    """A new file for each request."""
 
     def __init__(self, num: int) -> None:
-        """`num`: times, 9,000 at most. Found beforehand, which takes 3 ms each."""
+        """Find `num` places beforehand, which takes 3 ms each; at most 9,000."""
         self._places = list(itertools.islice(shuffled_places(random.Random(11)), num))
 
     def next(self, _number: int) -> tuple[str, str]:
-        """Raises IndexError when all are used up."""
+        """Return the next new file.
+
+        Raises IndexError when all are used.
+        """
         place = self._places.pop()
         return f"{place.prefix}size", place.suffix
 
 
 def websocket_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
-    """A line for each key."""
+    """Return WebSocket connections, one for each key."""
     ids = itertools.count()
 
     def opening(number: int) -> Awaitable[Line]:
@@ -67,7 +72,7 @@ def websocket_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
 
 
 def http_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
-    """A line for each key."""
+    """Return HTTP connections, one for each key."""
 
     def opening(number: int) -> Awaitable[Line]:
         return HttpLine.open(f"{url}/v1/completions", headers=_bearer(keys[number]))
@@ -88,7 +93,7 @@ def http_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
 
 
 def engine_way(url: str, *, num_lines: int) -> Way:
-    """With the body that the gateway sends: a prompt of token ids."""
+    """Return direct connections to an engine, with the body that the gateway sends: token IDs."""
     replica = Replica(name="synthetic", url=url)
     pool = Pool("fast", Tier.FAST, MODEL, "", 8_192, (replica,))
     order = random.Random(5)
@@ -107,7 +112,7 @@ def engine_way(url: str, *, num_lines: int) -> Way:
 
 
 def rival_way(url: str, *, num_lines: int) -> Way:
-    """With a prompt of text, in the shape that all of them take."""
+    """Return connections to a rival, with a prompt of text, which all rivals accept."""
     developers = Developers(num_lines)
 
     def opening(_number: int) -> Awaitable[Line]:

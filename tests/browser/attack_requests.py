@@ -1,7 +1,7 @@
-"""Requests that nobody's browser makes: what an attacker would send to each address.
+"""Requests that no browser sends: an attacker's requests to each URL.
 
-A form is filled as its page offers it, and then some of its fields are not; else most of it would
-be refused by the first field, and nothing behind would ever be reached.
+A form is filled with values that its page offers, and then some fields get bad values. Otherwise
+the first field would reject most requests, and the code behind it would never be reached.
 """
 
 import random
@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 FORM: Final = "application/x-www-form-urlencoded"
-# As bytes, since some are no text.
+# As bytes, because some are not valid text.
 NASTY: Final = (
     b"",
     b"\0",
@@ -27,8 +27,8 @@ NASTY: Final = (
     b"1e300",
     b"nan",
     b"-inf",
-    "٣".encode(),  # a digit to some
-    "²".encode(),  # a digit to others, and no number
+    "٣".encode(),  # a digit to some parsers
+    "²".encode(),  # a digit to others, but not a number
     b"0001-01-01",
     b"9999-12-31",
     b"9999-12-31T23:59:59Z",
@@ -53,7 +53,7 @@ NASTY: Final = (
     b"WzEsMl0",
     b"\xe2\x80\xae\xf0\x9f\x92\xa9",
 )
-# In queries, beside what a page's own forms and links name.
+# In queries, besides the names that a page's own forms and links use.
 _PARAMETERS: Final = (
     "cursor",
     "format",
@@ -88,11 +88,11 @@ _LINKED: Final = re.compile(r"[?&]([a-z_]{1,30})=")
 
 @dataclass(slots=True)
 class Form:
-    """As a page offers it."""
+    """A form as its page offers it."""
 
-    action: str  # "": the page's own address
+    action: str  # "": the page's own URL
     is_post: bool
-    offered: dict[str, list[bytes]] = field(default_factory=dict)  # by field, what it may be
+    offered: dict[str, list[bytes]] = field(default_factory=dict)  # allowed values, by field
 
 
 def query_of(values: Mapping[str, bytes]) -> str:
@@ -110,7 +110,7 @@ def parameters_of(page: str) -> list[str]:
 
 
 def filled(form: Form, chance: random.Random) -> dict[str, bytes]:
-    """Up to three fields hold what they must not; sometimes one is missing."""
+    """Fill the form, with bad values in up to three fields; sometimes leave one out."""
     values = {name: chance.choice(offered) for name, offered in form.offered.items()}
     for name in chance.sample(sorted(values), min(len(values), chance.randint(1, 3))):
         values[name] = chance.choice(NASTY)
@@ -120,7 +120,7 @@ def filled(form: Form, chance: random.Random) -> dict[str, bytes]:
 
 
 def queries(names: list[str], chance: random.Random) -> Iterator[dict[str, bytes]]:
-    """Without end: one parameter, or some at once."""
+    """Yield queries without end, with one or several bad parameters."""
     while True:
         chosen = chance.sample(names, chance.choice((1, 1, 1, 2, 4)))
         yield {name: chance.choice(NASTY) for name in chosen}
@@ -130,7 +130,7 @@ class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: list[Form] = []
-        self._options = ""  # the name of the select that is being read
+        self._options = ""  # the name of the select element that is being read
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         said = {name: value or "" for name, value in attrs}

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 _SCRIPT: Final[str] = Axe().axe_script
 _SERIOUS: Final = ("serious", "critical")
 _VIOLATIONS: Final = {"resultTypes": ["violations"]}
-# By name: the tag `cat.color` has a rule of AAA, too, which is off by default.
+# By name: the tag `cat.color` also has an AAA rule, which is off by default.
 _COLOUR_RULES: Final = ("color-contrast", "link-in-text-block")
 _NOT_COLOUR: Final = {"rules": {rule: {"enabled": False} for rule in _COLOUR_RULES}}
 _COLOUR: Final = {"runOnly": list(_COLOUR_RULES)}
@@ -54,12 +54,12 @@ def serious(tab: Page) -> list[str]:
 
 
 def serious_except_colour(tab: Page) -> list[str]:
-    """As `serious`, without the rules that depend on colours."""
+    """Return broken rules as `serious` does, without the rules that depend on colours."""
     return _broken(tab, _NOT_COLOUR)
 
 
 def serious_of_colour(tab: Page) -> list[str]:
-    """As `serious`, with only the rules that depend on colours."""
+    """Return broken rules as `serious` does, only of the rules that depend on colours."""
     return _broken(tab, _COLOUR)
 
 
@@ -70,7 +70,8 @@ class ColourChecks:
     checked: set[str] = field(default_factory=set)
 
     def serious_of_new(self, tab: Page) -> list[str]:
-        """As `serious_of_colour`, for combinations that no earlier call has checked."""
+        """Return broken rules as `serious_of_colour` does, for combinations that were not yet
+        checked."""
         found = tab.evaluate(_MARK_NEW, [sorted(self.checked), _MARK])
         self.checked.update(found)
         return _broken(tab, _COLOUR, f"[{_MARK}]") if found else []

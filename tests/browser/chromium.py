@@ -1,4 +1,4 @@
-"""Chromium without a window, the system's own, driven by Playwright's synchronous interface."""
+"""The system's Chromium in headless mode, driven by Playwright's synchronous interface."""
 
 import os
 import shutil
@@ -10,12 +10,12 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 EXECUTABLE: Final = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-# Of Django's: whether its tables may be reached in a thread whose event loop is running.
+# A variable of Django: allow database access in a thread whose event loop is running.
 _UNSAFE: Final = "DJANGO_ALLOW_ASYNC_UNSAFE"
-# In the environment of processes that a test starts while a browser runs: for them it stands.
+# Keeps the variable out of processes that a test starts while a browser runs.
 GUARDED: Final = {_UNSAFE: ""}
 _ARGUMENTS: Final = (
-    "--no-sandbox",  # none for root; it is shown our own pages only
+    "--no-sandbox",  # root cannot use the sandbox; the browser opens only our own pages
     "--disable-gpu",
     "--disable-quic",
     "--disable-dev-shm-usage",
@@ -28,14 +28,14 @@ _ARGUMENTS: Final = (
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Skips the test where there is none.
+    """Run Chromium, or skip the test if it is not installed.
 
-    Playwright leaves its event loop marked as running in our thread between two calls, in which
-    nothing of it runs. Django would refuse its tables there, and pytest's own loop would not start:
-    no browser outlives its file of tests (ADR 77).
+    Between two calls, Playwright leaves its event loop marked as running in this thread, although
+    it does not run. Django would refuse database access there, and pytest's own loop would not
+    start. So no browser outlives its test file (ADR 77).
     """
     if EXECUTABLE is None:
-        pytest.skip("the system has neither chromium nor google-chrome")
+        pytest.skip("neither chromium nor google-chrome is installed")
     with sync_playwright() as playwright:
         os.environ[_UNSAFE] = "true"
         browser = playwright.chromium.launch(executable_path=EXECUTABLE, args=list(_ARGUMENTS))

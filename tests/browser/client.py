@@ -1,4 +1,5 @@
-"""Django's client in place of a browser, for what needs none: the same pages, the same sessions."""
+"""Django's test client in place of a browser, for tests that need none: same pages, same
+sessions."""
 
 from django.test import Client
 

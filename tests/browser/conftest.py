@@ -1,4 +1,4 @@
-"""One console over the session's Postgres and Valkey, and one Chromium for each file of tests."""
+"""One console over the session's Postgres and Valkey, and one Chromium for each test file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
+    """Give all of these tests Postgres and Valkey."""
 
 
 @pytest.fixture(scope="session")
 def console_url(services: Services) -> Iterator[str]:
-    # Imported here: plugins are loaded before Django is set up, models after.
+    # Imported here: plugins are loaded before Django is set up, models after it.
     from tests.browser.chromium import GUARDED
     from tests.stack.console import console
 
@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def scene(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
-    """A company of its own; what other tests' workers would see to is gone afterwards."""
+    """Make a company; afterwards delete rows that would keep workers of other tests busy."""
     from tests.browser.sample_data import Scene
     from tests.fixtures.companies import ACME, make_company
 
@@ -56,7 +56,7 @@ def scene(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[Sc
 
 @pytest.fixture
 def tabs(browser: Browser, console_url: str) -> Iterator[Tabs]:
-    """What the browser complains of in them fails the test."""
+    """Open tabs; errors that the browser reports in them fail the test."""
     from tests.browser.tabs import tabs_of
 
     with tabs_of(browser, console_url) as opened:

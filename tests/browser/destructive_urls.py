@@ -1,6 +1,6 @@
-"""Which addresses of the console take forms, and which of these ask first who is there.
+"""The console's URLs that accept forms, and those among them that require a step-up.
 
-A new one has to be named here, or `test_step_up_required.py` fails.
+A new one must be named here, or `test_step_up_required.py` fails.
 """
 
 import inspect
@@ -10,7 +10,7 @@ from tests.browser.pages import ACTIONS, all_pages
 from tests.browser.routes import Route, all_routes
 from tests.browser.sample_data import Scene
 
-# What cannot be undone, ends what people rely on, or decides who comes in as whom.
+# Actions that cannot be undone, end something in use, or decide who gets access.
 DESTROYS_OR_OPENS: Final = frozenset(
     {
         "access/domains/<uuid:domain_id>/give-up",
@@ -39,7 +39,7 @@ DESTROYS_OR_OPENS: Final = frozenset(
         "teams/<uuid:team_id>/delete",
     }
 )
-# They ask by what is in the form: tests/integration/console/pages/test_step_up.py.
+# They require a step-up for some form values: tests/integration/console/pages/test_step_up.py.
 SOMETIMES: Final = frozenset(
     {
         "members/invitations/<uuid:invitation_id>/send",
@@ -52,7 +52,7 @@ SOMETIMES: Final = frozenset(
 )
 NEITHER: Final = frozenset(
     {
-        # The ways in and out, and what is one's own. Withdrawing is as easy as agreeing.
+        # Signing in and out, and the user's own data. Withdrawing consent is as easy as giving it.
         "account/data/bundle",
         "account/data/consent/<kind>",
         "account/data/consent/<kind>/withdraw",
@@ -65,7 +65,7 @@ NEITHER: Final = frozenset(
         "start/bring-back",
         "start/put-away",
         "tenant",
-        # Asking, and writing what a review saves.
+        # Queries, and saving after a review.
         "audit/check",
         "exclusion",
         "healthz",
@@ -76,7 +76,7 @@ NEITHER: Final = frozenset(
         "exports/verify",
         "retention/verify",
         "sinks/<uuid:sink_id>/test",
-        # What is made, and can be ended, changed back or made again.
+        # Things that can be ended, changed back or made again.
         "access/domains",
         "budgets/<uuid:budget_id>/change",
         "budgets/<uuid:budget_id>/secret",
@@ -104,7 +104,8 @@ NEITHER: Final = frozenset(
 
 
 def patterns_of_forms() -> set[str]:
-    """Of the console's own pages; those of signing in are django-allauth's."""
+    """Return the patterns of the console's own pages with forms; django-allauth has those of
+    sign-in."""
     return {route.pattern for route in all_routes() if _is_ours(route) and _takes_forms(route)}
 
 
@@ -123,6 +124,9 @@ def _is_ours(route: Route) -> bool:
 
 
 def _takes_forms(route: Route) -> bool:
-    """As Django's require_http_methods, the outermost guard, has it; without it, all is taken."""
+    """Return True if the view accepts POST.
+
+    Django's require_http_methods is the outermost decorator; a view without it accepts all methods.
+    """
     methods = inspect.getclosurevars(route.view).nonlocals.get("request_method_list")
     return methods is None or "POST" in methods

@@ -1,4 +1,4 @@
-"""An address for each page whose address has arguments. What is there is shown; else it is made."""
+"""An example URL for each page with arguments, for an existing object or a new one."""
 
 import secrets
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def below(example: Example, step: str) -> Example:
 
 
 def invitation(scene: Scene) -> str:
-    """The link of a mail, which leads there."""
+    """Return the link of an invitation's email."""
     mailbox = Mailbox()
     send_invitation(scene.company, f"{secrets.token_hex(4)}@guest.example", mailbox=mailbox)
     return f"/invitation/{mailbox.last}"
@@ -109,7 +109,7 @@ def membership_of_team(scene: Scene) -> str:
 
 
 def group(scene: Scene) -> str:
-    """Of nobody: an identity provider makes them."""
+    """Return the URL of a group that does not exist: only an identity provider makes groups."""
     return f"/access/groups/{UUID(int=0)}"
 
 

@@ -1,4 +1,4 @@
-"""The roles that see each page of a member's, written down a second time on purpose."""
+"""The roles that see each page of a member, listed independently of the code on purpose."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,7 +14,7 @@ _PAYERS: Final = only_for(Role.OWNER, Role.ADMINISTRATOR, Role.BILLING)
 _PAYERS_AND_AUDITORS: Final = only_for(Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
 _OWNER: Final = only_for(Role.OWNER)
 _EVERYBODY: Final = only_for(*Role)
-# By the name of the page.
+# By the page's name.
 PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "account-data": _EVERYBODY,
     "account-passkeys-new": _EVERYBODY,
@@ -109,7 +109,7 @@ PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "access-provider-saml": _OWNER,
     "access-scim-one-revoke": _OWNER,
     "not-found": only_for(status=404, otherwise=404),
-    # The example lists the members, so it exists only for roles that read members.
+    # The example lists the members, so it exists only for roles that may read members.
     "exports-one": _AUDITORS | {Role.BILLING: 404},
     # The form belongs to the owner.
     "account-go-on-one": only_for(Role.OWNER, otherwise=410),

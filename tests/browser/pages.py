@@ -1,7 +1,7 @@
-"""Every page of the console: found from its URL configuration, with an example for each argument.
+"""Every page of the console: found in its URL configuration, with an example for each argument.
 
-A new address without arguments is a page of a member's until it is named here; one with arguments
-has to be named, or `test_page_registry.py` fails.
+A new URL without arguments is a member's page unless it is named here. A URL with arguments must be
+named, or `test_page_registry.py` fails.
 """
 
 import re
@@ -20,14 +20,14 @@ class Page:
     pattern: str
     visitor: Visitor = Visitor.MEMBER
     path: Callable[[Scene], str] | None = None  # None: the pattern has no arguments
-    variant: str = ""  # of several pages at one address
+    variant: str = ""  # distinguishes several pages at one URL
     status: int = 200
     max_queries: int = 12
     max_first_load_bytes: int = 250_000
 
     @property
     def name(self) -> str:
-        """Of files and tests: keys-one-revoke."""
+        """Return the name for files and tests: keys-one-revoke."""
         words = re.sub(r"<[^>]*>", "one", self.pattern).replace("/", "-")
         named = "-".join(filter(None, [*words.split("-"), self.variant]))
         return named or "overview"
@@ -36,14 +36,14 @@ class Page:
         return f"/{self.pattern}" if self.path is None else self.path(scene)
 
     def is_at(self, url: str, asked: str) -> bool:
-        """Whether `url` is this page's, to which `asked` may lead by a redirect."""
+        """Return True if `url` is this page's; `asked` may redirect to it."""
         own = asked if "<" in self.pattern or self.status != 200 else f"/{self.pattern}"
         return urlsplit(url).path == urlsplit(own).path
 
 
-# Whoever is asked by another program.
+# Interfaces for other programs.
 OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
-# Forms lead there; nobody looks at them. With an example, where there are arguments.
+# Targets of forms, which nobody opens. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/change/<what>": example_urls.operators_change,
@@ -97,7 +97,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "sinks/<uuid:sink_id>/replay": example_urls.below(example_urls.sink, "replay"),
     "sinks/<uuid:sink_id>/test": example_urls.below(example_urls.sink, "test"),
 }
-# With an example, where they are somebody's.
+# With an example if they have arguments.
 FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     ".well-known/caret-signing-keys.json": None,
     "account/recovery-codes/file": None,
@@ -111,11 +111,11 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     ),
     "sign-in/saml/<uuid:tenant_id>/metadata": None,
 }
-# On the way somewhere else.
+# Redirects to another page.
 REDIRECTS: Final = frozenset(
     {
         "invitation/<token>",
-        "sign-in/passkey",  # a page only with the form that leads there
+        "sign-in/passkey",  # a page only together with the form that leads to it
         "sign-in/provider/<provider_id>",
         "sign-in/saml/<uuid:tenant_id>/done",
     }
@@ -123,7 +123,7 @@ REDIRECTS: Final = frozenset(
 _NAMED: Final = (
     Page(""),
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
-    Page("playground", max_first_load_bytes=350_000),  # with an editor
+    Page("playground", max_first_load_bytes=350_000),  # loads an editor
     Page("sign-in", Visitor.NOBODY),
     Page("sign-in/code", Visitor.GAVE_PASSWORD),
     Page("invitation", Visitor.NOBODY, example_urls.invitation),
@@ -186,7 +186,7 @@ _NAMED: Final = (
     Page("account/go-on/<token>", path=example_urls.kept_form),
     Page("usage/requests/<uuid:request_id>", path=example_urls.request),
     Page("operators/sign-in", Visitor.NOBODY),
-    # With a gateway they are looked at in `test_operators.py`; here, without one.
+    # `test_operators.py` opens them with a gateway; here there is none.
     Page(
         "operators/replicas/<path:replica>/drain",
         Visitor.OPERATOR,
@@ -216,7 +216,7 @@ _NAMED: Final = (
         Visitor.OPERATOR_WITH_REASON,
         example_urls.operators_tenant,
         variant="with-reason",
-        max_queries=15,  # that he looked is written down, and his session goes on
+        max_queries=15,  # the audit entry for the view, and the renewed session
     ),
 )
 NO_PAGES: Final = ACTIONS.keys() | FILES.keys() | REDIRECTS
@@ -234,7 +234,7 @@ def _unnamed(route: Route) -> Page:
 
 
 def unknown_patterns() -> list[str]:
-    """Those with arguments that have no example."""
+    """Return the patterns with arguments that have no example."""
     named = {page.pattern for page in _NAMED}
     return [
         route.pattern
@@ -244,7 +244,7 @@ def unknown_patterns() -> list[str]:
 
 
 def vanished_patterns() -> list[str]:
-    """Those that are named here and answered no more."""
+    """Return the patterns named here that no longer exist."""
     known = {route.pattern for route in all_routes()}
     return sorted((NO_PAGES | {page.pattern for page in _NAMED}) - known)
 

@@ -1,4 +1,4 @@
-"""The addresses that the console's process answers, as its URL configuration lists them."""
+"""The URL patterns of the console's process, from its URL configuration."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Route:
 
 
 def all_routes() -> list[Route]:
-    """Once each, by the first view that answers there."""
+    """Return each pattern once, with the first view that answers it."""
     by_pattern: dict[str, Route] = {}
     for route in _routes_of(get_resolver(), ""):
         by_pattern.setdefault(route.pattern, route)

@@ -1,5 +1,8 @@
-"""What pages need to exist before they show something: a company with one thing of each kind, and
-people who sign in in each way. Made when first asked for, and then kept."""
+"""Sample data for the pages: a company with one object of each kind, and users for each sign-in
+state.
+
+They are made at the first use and then kept.
+"""
 
 from collections.abc import Callable
 from enum import Enum, auto
@@ -25,16 +28,16 @@ from tests.integration.sign_in import browser, with_passkey
 
 class Visitor(Enum):
     NOBODY = auto()
-    MEMBER = auto()  # the company's owner, to whom all of it is shown
+    MEMBER = auto()  # the company's owner, who may see everything
     HAS_APP = auto()
     GAVE_PASSWORD = auto()  # ... and is asked for the app's code
     HAS_PASSKEY = auto()
     OPERATOR = auto()
-    OPERATOR_WITH_REASON = auto()  # to look at the company
+    OPERATOR_WITH_REASON = auto()  # with a reason to view the company
 
 
 class Scene:
-    """Pages show `company`; people whose second factors are shown are of one of their own."""
+    """Pages show `company`; users whose second factors are shown belong to a separate company."""
 
     def __init__(self, company: Company) -> None:
         self.company = company
@@ -46,7 +49,7 @@ class Scene:
         return session_of(self.company.people[role])
 
     def clear(self) -> None:
-        """Takes away what a worker would go on with."""
+        """Delete everything that a worker would keep processing."""
         with tenant_scope(self.company.tenant_id):
             AuditSink.objects.all().delete()
         end_all(self.company)

@@ -1,4 +1,4 @@
-"""The console with the demonstration's past, and pictures of its pages."""
+"""The console with the demonstration's history, and screenshots of its pages."""
 
 import html
 import sys
@@ -40,7 +40,7 @@ class Gallery:
 
 @contextmanager
 def opened(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
-    setup_test_environment()  # sessions are begun by Django's test client
+    setup_test_environment()  # Django's test client starts the sessions
     with running_services(paths) as services:
         migrate(paths)
         call_command(
@@ -53,7 +53,7 @@ def opened(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
 
 
 def hang(gallery: Gallery, folder: Path, *, only: str) -> list[str]:
-    """The names of the pages whose pictures are there now."""
+    """Take the screenshots and return the names of the pages that have them."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = [page for page in all_pages() if only in page.name]
     complaints = [complaint for page in pages for complaint in _take(gallery, page, folder)]
@@ -65,7 +65,7 @@ def hang(gallery: Gallery, folder: Path, *, only: str) -> list[str]:
 
 
 def _take(gallery: Gallery, page: Page, folder: Path) -> list[str]:
-    """What went wrong, of which there may be a picture, too."""
+    """Return the errors of the page, which may still have a screenshot."""
     with tabs_of(gallery.browser, gallery.url) as tabs:
         for width in _WIDTHS:
             tab = _open(tabs, gallery.scene, page, width)

@@ -1,8 +1,8 @@
-"""Pictures of every page, for a look: `python -m tests.browser.screenshots FOLDER [--only NAME]`.
+"""Screenshots of every page: `python -m tests.browser.screenshots FOLDER [--only NAME]`.
 
-Postgres, Valkey and a console of its own, with the demonstration's past; each page as it is for
-whom all of it is shown, at the width of a desk and of a phone, light and dark. FOLDER/index.html
-shows them all.
+Starts Postgres, Valkey and a console with the demonstration's history. Each page is shown to a user
+who may see all of it, at the width of a desktop and of a phone, light and dark. FOLDER/index.html
+shows all screenshots.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def main() -> None:
     options = _options()
     with _home() as paths:
         django.setup()
-        from tests.browser.screenshot_server import hang, opened  # Django has been set up
+        from tests.browser.screenshot_server import hang, opened  # imported after Django is set up
 
         with opened(paths, num_days=options.days) as gallery:
             names = hang(gallery, options.folder, only=options.only)
@@ -30,10 +30,10 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Takes pictures of every page of the console.")
+    parser = argparse.ArgumentParser(description="Take screenshots of every page of the console.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="pages whose name has this in it")
-    parser.add_argument("--days", type=int, default=92, help="length of the made-up past")
+    parser.add_argument("--only", default="", help="only pages whose name contains this")
+    parser.add_argument("--days", type=int, default=92, help="number of days of sample history")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Sessions made on the server; the pages that sign somebody in have tests of their own."""
+"""Sessions made on the server; the sign-in pages have their own tests."""
 
 from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
@@ -15,7 +15,10 @@ Session = tuple[str, str]
 
 
 def session_of(person: Person, *, confirmed: bool = True) -> Session:
-    """`confirmed`: he has given his password just now, so that no page asks for it again."""
+    """Sign the person in; with `confirmed`, they have just given their password.
+
+    No page then asks for it again.
+    """
     client, user = Client(), User.objects.get(id=person.user_id)
     client.force_login(user)
     if confirmed:
@@ -28,7 +31,7 @@ def session_of(person: Person, *, confirmed: bool = True) -> Session:
 
 
 def let_time_pass(session: Session) -> None:
-    """As if he had given his password long ago."""
+    """Let the time since the last password check expire."""
     store = SessionStore.from_token(session[1])
     store["account_authentication_methods"] = []
     store.save()

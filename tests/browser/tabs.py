@@ -1,4 +1,4 @@
-"""Tabs of a browser as people have them, and what the browser complains of in them."""
+"""Browser tabs, and the errors that the browser reports in them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.browser.sessions import Session
 
 _BAD: Final = ("warning", "error")
-_TIMEOUT_MS: Final = 30_000  # two busy cores
+_TIMEOUT_MS: Final = 30_000  # for two busy cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ _HEIGHTS: Final = {390: 844}
 
 @dataclass(slots=True)
 class Tabs:
-    """Of one console."""
+    """The tabs of one console."""
 
     browser: Browser
     url: str
     held: ExitStack
-    complaints: list[str] = field(default_factory=list)  # scripts refused, errors, files missing
+    complaints: list[str] = field(default_factory=list)  # blocked scripts, errors, missing files
 
     def open(self, session: Session | None = None, look: Look = DESK) -> Page:
-        """An empty page of a browser that knows nothing but the session."""
+        """Open an empty page in a new browser context that has only this session."""
         context = self.browser.new_context(
             base_url=self.url,
             viewport={"width": look.width, "height": _HEIGHTS.get(look.width, 900)},
@@ -70,7 +70,7 @@ class Tabs:
 
 @contextmanager
 def tabs_of(browser: Browser, url: str) -> Iterator[Tabs]:
-    """Closed at the end; a complaint that nobody has expected is an error."""
+    """Open tabs and close them at the end; an unexpected error in them fails."""
     with ExitStack() as held:
         tabs = Tabs(browser, url, held)
         yield tabs

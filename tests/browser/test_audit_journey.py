@@ -1,4 +1,4 @@
-"""The owner of the database changes an entry of the trail past Caret; the page says which."""
+"""The database's owner changes an audit entry directly; the page reports which one."""
 
 import psycopg
 import pytest
@@ -44,7 +44,7 @@ def check(page: Page) -> None:
 
 
 def tamper(services: Services, company: Company) -> int:
-    """The number of the entry that says another thing now."""
+    """Change an entry and return its number."""
     with tenant_scope(company.tenant_id):
         sequence = AuditEntry.objects.get(action="key.created").sequence
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:

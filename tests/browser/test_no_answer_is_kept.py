@@ -1,4 +1,4 @@
-"""No answer of any address stays in a browser or a proxy, except files that all users share."""
+"""No response of any URL is cached by a browser or a proxy, except files that all users share."""
 
 import re
 from typing import Final
@@ -24,7 +24,7 @@ PATTERNS: Final = sorted(route.pattern for route in all_routes())
 
 
 def path_of(scene: Scene, pattern: str) -> str:
-    """Of somebody's row where there is an example, of none where there is not."""
+    """Return an example's URL, or one whose arguments match no row."""
     if pattern in _EXAMPLES:
         return _EXAMPLES[pattern](scene)
     return "/" + _ARGUMENT.sub(lambda found: _MADE_UP.get(found[1] or "", "a"), pattern)

@@ -1,4 +1,4 @@
-"""An operator changes a tenant in the browser: shown what he changes, and asked for a code."""
+"""An operator changes a tenant in the browser, after a preview of the change and a code."""
 
 from typing import Literal
 

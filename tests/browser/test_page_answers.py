@@ -1,7 +1,7 @@
-"""Each page without a browser: its queries, its answers to roles, and its translation.
+"""Each page without a browser: its queries, its responses to each role, and its translation.
 
-The default suite asks as the weakest role that sees a page and as the strongest that does not; the
-deep suite asks as every role.
+The default suite uses the weakest role that sees a page and the strongest that does not. The deep
+suite uses every role.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tests.fixtures.companies import make_company
 from tests.integration.console.pages.queries import few_queries
 from tests.role_tables import only_for, role_cases
 
-# The plots of caret.capacity are files of the command line, too; a certificate is shown as signed.
+# The plots of caret.capacity are also files of the command line. A certificate is shown as signed.
 _AS_IT_IS: Final = frozenset({"First token over prefix-cache hit rate", "row deletion"})
 _GERMAN: Final = REPOSITORY / "console" / "locale" / "de" / "LC_MESSAGES" / "django.po"
 MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
@@ -37,8 +37,11 @@ Example = Callable[[Scene], str]
 
 
 def has_id(pattern: str) -> bool:
-    """Tell whether the address names a row of a tenant. Numbers and kinds are the same in each
-    tenant; operators have tests of their own; SAML sign-in has no user yet."""
+    """Return True if the URL names a row of a tenant.
+
+    Numbers and kinds are the same in each tenant. Operators' pages have their own tests. SAML
+    sign-in has no user yet.
+    """
     return any(each in pattern for each in ("<uuid:", "<lookup_id>", "<int:pk>")) and not (
         pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/"))
     )
@@ -57,7 +60,7 @@ ACTIONS_OF_A_TENANT: dict[str, Example] = {
 
 @pytest.fixture(scope="module")
 def neighbour(scene: Scene) -> Session:
-    """The owner of another company."""
+    """Return a session of the owner of another company."""
     return session_of(make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER])
 
 
@@ -113,7 +116,7 @@ def test_the_neighbour_does_not_find_it(scene: Scene, neighbour: Session, patter
 def test_the_neighbour_does_nothing_there(scene: Scene, neighbour: Session, pattern: str) -> None:
     path = (PAGES_OF_A_TENANT | ACTIONS_OF_A_TENANT)[pattern](scene)
 
-    # 405: a page that is only looked at.
+    # 405: a page that accepts only GET.
     assert client_with(neighbour).post(path).status_code in (404, 405)
 
 
@@ -147,7 +150,8 @@ class _Texts(HTMLParser):
 
 @cache
 def _english() -> set[str]:
-    """Sentences of the catalogue which German says otherwise; single words may be names, too."""
+    """Return the catalogue's sentences whose German translation differs; single words may be
+    names."""
     with _GERMAN.open("rb") as file:
         catalog = read_po(file, locale="de")
     return {

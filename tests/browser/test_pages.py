@@ -1,7 +1,7 @@
 """Each page in the browser: accessibility, layout on a phone, and the size of its first load.
 
-The default suite checks the rules of colours once for each combination of text and backgrounds, on
-the first page that shows it. The deep suite checks them on every page.
+The default suite checks the colour rules once for each combination of text and backgrounds, on the
+first page that shows it. The deep suite checks them on every page.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from tests.browser.pages import Page, all_pages
 from tests.browser.sample_data import Scene, Visitor
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
-_MAX_STOPS: Final = 30  # of the tabulator key
-# The focused element, and whether the focus changes its look; an editor has a cursor instead.
-# Null at the end, or where the key leads no further: an editor keeps it, and says so.
+_MAX_STOPS: Final = 30  # presses of the Tab key
+# The focused element, and whether the focus changes its look. An editor has a cursor instead. Null
+# at the end, or if the Tab key leads no further: an editor keeps the key, and says so.
 _FOCUSED: Final = """() => {
   const element = document.activeElement;
   if (!element || element === document.body || element === window.lastStop) return null;
@@ -36,7 +36,7 @@ _FOCUSED: Final = """() => {
   element.focus({ focusVisible: true });
   return [element.outerHTML.slice(0, 120), seen];
 }"""
-# Let the tabulator key go on from the start of the content.
+# Let the Tab key continue from the start of the content.
 _START_IN_CONTENT: Final = """() => {
   const content = document.querySelector("main");
   content.tabIndex = -1;
@@ -47,11 +47,12 @@ _HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
   .map(heading => [Number(heading.tagName[1]), heading.innerText.trim()])"""
 
 
-# In bytes, of the page and all that it loads, by address. A browser's cache makes no difference.
+# In bytes, of the page and all that it loads, by URL. The browser's cache makes no difference.
 _SIZES: Final = """() => Object.fromEntries([
   ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
 ].map(({ name, encodedBodySize }) => [name, encodedBodySize]))"""
-# The default suite opens only these without scripts, and tabs only here through the navigation.
+# The default suite opens only these pages without scripts, and tests navigation with the Tab key
+# only here.
 _ONE_OF_EACH_LAYOUT: Final = frozenset({"overview", "playground", "sign-in", "operators-sign-in"})
 _PAGES: Final = all_pages()
 
@@ -76,7 +77,7 @@ class Windows:
             look = Look(motion="reduce", has_scripts=has_scripts)
             self._open[which] = self.tabs.open(look=look)
         tab = self._open[which]
-        # A new session: the console asks again for a password that was given minutes ago.
+        # A new session: the console asks again for a password given minutes ago.
         self.tabs.sign_in(tab, self.scene.session(page.visitor))
         path = page.path_in(self.scene)
         answer = tab.goto(path)
@@ -105,9 +106,9 @@ def colours() -> ColourChecks:
 
 @pytest.fixture(scope="module")
 def tab(windows: Windows, page: Page) -> Iterator[Tab]:
-    """The page, loaded once for all of its tests."""
+    """Load the page once for all of its tests."""
     loaded, answer = windows.load(page)
-    assert "<h1" in answer.text()  # not added by scripts
+    assert "<h1" in answer.text()  # present without scripts
     yield loaded
     loaded.set_viewport_size({"width": 1440, "height": 900})
     windows.expect_no_complaints()

@@ -1,5 +1,8 @@
-"""Passkeys in a real browser, which alone can say whether our script runs under our own policy and
-whether what it sends is what a browser answers. The device in it is the DevTools protocol's."""
+"""Passkeys in a real browser, with a virtual authenticator of the DevTools protocol.
+
+Only a browser can show that our script runs under our content security policy, and that it sends a
+valid response.
+"""
 
 import re
 
@@ -25,7 +28,7 @@ def owner() -> Person:
 
 
 def plug_in(page: Page, *, knows_its_user: bool = True) -> None:
-    """A device for passkeys; one that knows its user asks for his finger, and it is his."""
+    """Add an authenticator; one that knows its user verifies the right finger."""
     options = {
         "protocol": "ctap2",
         "transport": "internal" if knows_its_user else "usb",
@@ -56,7 +59,7 @@ def add_passkey(page: Page, name: str) -> None:
 
 
 def sign_out(page: Page) -> None:
-    """As the menu's button does, wherever that is."""
+    """Submit the menu's sign-out form."""
     page.goto("/account/second-factor")
     page.eval_on_selector("form[action='/sign-out']", "form => form.requestSubmit()")
     page.wait_for_url("**/sign-in")

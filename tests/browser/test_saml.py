@@ -1,5 +1,8 @@
-"""The way back from a SAML provider in a real browser: its page posts across sites, where browsers
-keep our session's cookie to themselves, and only they can say whether we get it in the end."""
+"""The return from a SAML provider in a real browser.
+
+The provider's page posts across sites, and browsers withhold our session's cookie there. Only a
+browser can show that the session is found in the end.
+"""
 
 import html
 import threading
@@ -30,13 +33,14 @@ _PAGE = """<!doctype html><body onload="document.forms[0].submit()"><form method
 
 @pytest.fixture
 def idp() -> Iterator[SamlProvider]:
-    """At a network address, where the console is at a name: another site. It lets olga in."""
+    """Run a provider at an IP address, which is another site than the console's name. It signs olga
+    in."""
     provider = SamlProvider()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if not self.path.startswith("/saml"):
-                self.send_response(204)  # to what a browser asks for by itself
+                self.send_response(204)  # for requests that a browser makes by itself
                 self.end_headers()
                 return
             said = provider.asked(f"http://{self.headers['Host']}{self.path}", provider.lets_in)

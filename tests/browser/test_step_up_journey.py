@@ -1,4 +1,4 @@
-"""What destroys asks first who is there, if nobody has been asked of late, and then goes on."""
+"""Destructive actions require a step-up unless there was one recently, and then continue."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""Each address that destroys or opens something asks first who is there, and only who may."""
+"""Each destructive URL, and each URL that grants access, requires a step-up from permitted
+users."""
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_what_destroys_or_opens_asks_first_who_is_there(scene: Scene, pattern: s
 
 @pytest.mark.parametrize("pattern", sorted(DESTROYS_OR_OPENS))
 def test_who_may_not_is_refused_before_he_is_asked(scene: Scene, pattern: str) -> None:
-    """Nobody shows in vain who he is."""
+    """Users without the permission are rejected before they are asked to sign in again."""
     client = client_with(session_of(scene.company.people[Role.AUDITOR], confirmed=False))
 
     assert client.post(path_in(scene, pattern)).status_code == 403

@@ -1,4 +1,4 @@
-"""Lists on a phone, where they have no headings."""
+"""Lists on a phone, where tables have no headings."""
 
 from playwright.sync_api import expect
 

@@ -1,4 +1,4 @@
-"""The harness itself: who is in a tab, and what is noticed in it."""
+"""The harness itself: the session of a tab, and the errors noticed in it."""
 
 import pytest
 from playwright.sync_api import Browser

@@ -1,4 +1,4 @@
-"""Somebody of two companies signs in, and goes from one to the other."""
+"""A member of two companies signs in and switches between them."""
 
 import pytest
 from django.utils import timezone
@@ -25,7 +25,7 @@ def olga(initech: Company) -> Person:
 
 @pytest.fixture
 def hooli(olga: Person) -> Company:
-    """In which she is an auditor."""
+    """Make a company in which olga is an auditor."""
     made = make_company("hooli", {Role.OWNER: "gavin"})
     actor = system_actor(made.tenant_id)
     add_member(actor=actor, user_id=olga.user_id, role=Role.AUDITOR, now=timezone.now())
@@ -52,7 +52,7 @@ def test_a_wrong_password_leaves_the_address_as_typed(tabs: Tabs, olga: Person) 
 
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator("input[name=email]")).to_have_value(olga.email)
-    tabs.complaints.clear()  # of the answer's status
+    tabs.complaints.clear()  # about the response's status
 
 
 @with_and_without_scripts

@@ -1,1 +1,2 @@
-"""Faults on hosts of their own (network namespaces), and a ledger of what was sent and billed."""
+"""Fault injection on separate hosts (network namespaces), with a check of requests against
+bills."""

@@ -1,12 +1,12 @@
-"""Faults, one after the other, under load; each has one line of figures (JSON).
+"""Inject faults, one after the other, under load; each has one line of results (JSON).
 
     python -m tests.chaos [--only NAME ...] [--seconds N] [--rate 100]
     python -m tests.chaos --list
     python -m tests.chaos --soak MINUTES [--rate 200]         no fault: do processes grow?
     python -m tests.chaos --regions [--seconds 3600] [--rate 20]    gateways in another region
 
-Needs root (network namespaces, mounts), iproute2 and /dev/net/tun. platform/docs/chaos.md says how
-the figures are read.
+Needs root (network namespaces, mounts), iproute2 and /dev/net/tun. platform/docs/chaos.md explains
+the results.
 """
 
 import argparse
@@ -50,20 +50,26 @@ _FAMILIES: Final = (
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="globs: kill-*")
-    parser.add_argument("--seconds", type=float, help="of each fault that lasts; else its own")
-    parser.add_argument("--soak", type=float, metavar="MINUTES")
-    parser.add_argument("--regions", action="store_true", help="of the line between two regions")
     parser.add_argument(
-        "--rate", type=float, help="requests a second: 100; 200 when soaked, 20 between regions"
+        "--seconds", type=float, help="duration of each lasting fault; default: its own"
     )
-    parser.add_argument("--list", action="store_true", help="names the faults")
+    parser.add_argument("--soak", type=float, metavar="MINUTES")
+    parser.add_argument(
+        "--regions", action="store_true", help="faults of the line between two regions"
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        help="requests a second; default: 100, with --soak 200, with --regions 20",
+    )
+    parser.add_argument("--list", action="store_true", help="list the faults")
     options = parser.parse_args(arguments)
     families = (regions,) if options.regions else _FAMILIES
     chosen = _chosen(families, options.only or ["*"])
     if options.list:
         sys.stdout.writelines(f"{scenario.name}\n" for scenario in chosen)
         return 0
-    # As by Ctrl-C: disks and hosts are taken down.
+    # As with Ctrl-C: disks and hosts are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report("chaos")
     region = regions.FarRegion() if options.regions else None
@@ -85,11 +91,14 @@ def _usual_rate(options: argparse.Namespace) -> float:
 
 
 def _chosen(families: Sequence[Family], globs: Sequence[str]) -> list[Scenario]:
-    """Raises SystemExit when there is none."""
+    """Return the scenarios that match a glob.
+
+    Raises SystemExit if there is none.
+    """
     every = [each for family in families for each in family.scenarios()]
     found = [each for each in every if any(fnmatch(each.name, glob) for glob in globs)]
     if not found:
-        raise SystemExit(f"There is no such fault: {', '.join(globs)}. `--list` names them.")
+        raise SystemExit(f"There is no such fault: {', '.join(globs)}. `--list` lists them.")
     return found
 
 

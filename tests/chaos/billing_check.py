@@ -1,7 +1,7 @@
-"""What clients were told against what is billed: each completion once, with the same tokens. Pure.
+"""Comparison of clients' results with bills: each completion once, with the same tokens. Pure.
 
-A row that no client noted is no mistake where a stream broke: the gateway had served it, and the
-client has not seen its end. More such rows than broken streams are one.
+A row that no client recorded is no mistake if a stream broke: the gateway served it, but the client
+did not see its end. More such rows than broken streams are a mistake.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from tests.chaos.client_log import Note
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of the usage table."""
+    """A row of the usage table."""
 
     request_id: str
     prompt_tokens: int
@@ -25,11 +25,11 @@ class Row:
 class Balance:
     noted: int  # completions whose end a client has seen
     billed: int  # rows
-    missing: int  # noted, and not billed
-    doubled: int  # rows too many of one request
-    different: int  # billed with other tokens than the client was told
-    unseen: int  # billed, and noted by nobody
-    broken: int  # streams whose end nobody has seen: as many may be unseen
+    missing: int  # recorded by a client, but not billed
+    doubled: int  # surplus rows of one request
+    different: int  # billed with other token counts than the client received
+    unseen: int  # billed, but recorded by no client
+    broken: int  # streams whose end no client has seen: as many may be unseen
 
     @property
     def is_even(self) -> bool:
@@ -40,12 +40,14 @@ NOTHING: Final = Balance(0, 0, 0, 0, 0, 0, 0)
 
 
 def balance(notes: Iterable[Note], rows: Iterable[Row], later: Iterable[Note]) -> Balance:
-    """Of everything since the tables were empty. `later`: noted after `notes` were read; their rows
-    may be there already, and need not be."""
+    """Compare everything since the tables were empty.
+
+    `later` was recorded after `notes` were read; its rows may exist already.
+    """
     noted: dict[str, tuple[int, int]] = {}
     broken = 0
     for note in notes:
-        broken += note.breaks + note.is_error  # error frames do not name their request
+        broken += note.breaks + note.is_error  # error frames do not contain a request ID
         if note.request_id:
             noted[note.request_id] = (note.prompt_tokens, note.generated_tokens)
     billed: dict[str, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""What all clients of a run have noted, in one list, in the order in which it was read."""
+"""The notes of all clients of a run, in one list, in the order in which they were read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Notebook:
         self._offsets[file] = 0
 
     def read(self) -> Sequence[Note]:
-        """All so far."""
+        """Read new notes and return all."""
         for file, offset in self._offsets.items():
             if file.exists():
                 more, self._offsets[file] = read_notes(file, offset=offset)

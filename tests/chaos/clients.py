@@ -1,8 +1,8 @@
-"""Editors under load: they ask at a given rate whatever happens, and note how each request ended.
+"""Editors under load: they send requests at a given rate and log how each one ended.
 
-Each has one connection to one of the gateways. When it breaks, or nothing comes for too long, the
-editor connects to the next gateway and asks again, as an editor's language server does behind a
-balancer; only what still has no end then has failed.
+Each has one connection to one of the gateways. If the connection breaks or stalls, the editor
+connects to the next gateway and repeats the request, as a language server does behind a load
+balancer. Only a request without an end after that has failed.
 
     python -m tests.chaos.clients SPECIFICATION      a JSON object, as `Load` has it; until SIGTERM
 """
@@ -33,8 +33,8 @@ _MAX_ATTEMPTS: Final = 4
 _CONNECT_S: Final = 1.0
 _PATIENCE_S: Final = 5.0  # for the end of one attempt
 _PAUSE_S: Final = 0.2  # before the next attempt
-_AWAY_S: Final = 15.0  # from its own gateway, which may be back by then
-_SETTLE_S: Final = 20.0  # at SIGTERM, for what is under way
+_AWAY_S: Final = 15.0  # before it returns to its own gateway, which may have recovered
+_SETTLE_S: Final = 20.0  # at SIGTERM, for requests in flight
 _BROKEN: Final = ("lost", "late", "unreachable")
 
 
@@ -43,18 +43,18 @@ class Party(msgspec.Struct, frozen=True):
 
     tenant: str
     keys: tuple[str, ...]  # one for each developer
-    rate: float  # requests a second, of all together
+    rate: float  # requests a second, all together
     num_editors: int
 
 
 class Load(msgspec.Struct, frozen=True):
-    gateways: tuple[str, ...]  # base addresses
+    gateways: tuple[str, ...]  # base URLs
     parties: tuple[Party, ...]
-    notes: str  # path of the file to which they are appended
+    notes: str  # path of the log file
 
 
 class End(msgspec.Struct):
-    """A `done`, or an `error`, as far as it is of interest here."""
+    """The fields of a `done` or `error` frame that are used here."""
 
     type: str
     finish: str = ""
@@ -84,13 +84,13 @@ class Editor:
     key: str
     typist: Typist
     path: str
-    home: int  # which of the gateways it was given; it comes back when it can
+    home: int  # index of its own gateway, to which it returns when it can
     line: EditorLine | None = None
-    turn: int = 0  # how many of them it has left since
+    turn: int = 0  # number of gateways that it has left since
     left_s: float = 0.0
 
     async def ask(self, payload: bytes) -> tuple[Answer, End | None]:
-        """One attempt. Its ending is one of _BROKEN when no end was seen."""
+        """Make one attempt; its ending is one of _BROKEN if no end was seen."""
         began_s = time.perf_counter()
         try:
             line = await self._connected()
@@ -139,7 +139,7 @@ class Editor:
 
 @dataclass(slots=True)
 class Site:
-    """All parties, and the file of their notes."""
+    """All parties, and the log file."""
 
     load: Load
     out: BufferedWriter
@@ -161,7 +161,8 @@ class Site:
             if (wait_s := due_s - time.perf_counter()) > 0:
                 await asyncio.sleep(wait_s)
             (chosen,) = random.choices(range(len(rates)), weights=rates)
-            if self.free[chosen]:  # else all of them wait for an answer: they would not ask
+            # otherwise all of them wait for a response and would send nothing
+            if self.free[chosen]:
                 task = asyncio.create_task(self._one(chosen))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
@@ -191,7 +192,7 @@ class Site:
             self.load.gateways,
             key=party.keys[number % len(party.keys)],
             typist=next(writing),
-            path=f"src/{party.tenant}/module_{number}.py",  # none supersedes another's request
+            path=f"src/{party.tenant}/module_{number}.py",  # no request supersedes another's
             home=number,
         )
 

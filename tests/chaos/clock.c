@@ -1,5 +1,5 @@
-/* A wall clock that is wrong by what a file says: microseconds, a 64-bit number in the machine's own
-   order. Loaded by LD_PRELOAD into the processes of a host; the monotonic clocks stay as they are.
+/* Skews the wall clock by the microseconds in a file, a 64-bit number in the machine's byte order.
+   Loaded by LD_PRELOAD into the processes of a host. Monotonic clocks do not change.
 
    cc -shared -fPIC -O2 -o clock.so clock.c
 */

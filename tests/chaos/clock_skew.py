@@ -1,7 +1,7 @@
-"""Wall clocks that jump by an hour, of one host: by a library that its processes are started with
-(`clock.c`). All see the jump at once and while they run, as after a wrong answer of a time server.
+"""Wall clocks of one host that jump by an hour, through a preloaded library (`clock.c`).
 
-What the kernel itself reads of the wall clock is not changed: the time stamps of files.
+All of the host's processes see the jump at once and while they run, as after a wrong response of a
+time server. The kernel's own readings of the clock do not change: the time stamps of files.
 """
 
 from collections.abc import Iterator

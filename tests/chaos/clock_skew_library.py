@@ -1,4 +1,4 @@
-"""The wall clocks of hosts, each a file that the library of `clock.c` reads."""
+"""The wall clocks of hosts, each stored in a file that the library of `clock.c` reads."""
 
 import shutil
 import struct
@@ -16,28 +16,29 @@ class Clocks:
     library: Path
 
     def environment_on(self, host: str) -> dict[str, str]:
-        """For processes that are started there."""
+        """Return the environment for processes that are started there."""
         file = self._file(host)
         if not file.exists():
             self.set(host, by_s=0.0)
         return {"LD_PRELOAD": str(self.library), "CARET_CHAOS_CLOCK": str(file)}
 
     def set(self, host: str, *, by_s: float) -> None:
-        """How far it is ahead of the machine's."""
+        """Set how far the host's clock is ahead of the machine's."""
         with self._file(host).open("r+b" if self._file(host).exists() else "wb") as stream:
-            stream.write(struct.pack("q", int(by_s * 1e6)))  # in place: it is mapped
+            stream.write(struct.pack("q", int(by_s * 1e6)))  # in place: the file is memory-mapped
 
     def _file(self, host: str) -> Path:
         return self.folder / f"{host}.clock"
 
 
 def make_clocks(folder: Path) -> Clocks:
-    """Raises SystemExit without a C compiler."""
+    """Compile the library.
+
+    Raises SystemExit without a C compiler.
+    """
     compiler = shutil.which("cc")
     if compiler is None:
-        raise SystemExit(
-            "Clocks are made wrong by a library, for which a C compiler is needed: cc."
-        )
+        raise SystemExit("Clock skew needs a preloaded library, and so a C compiler: install cc.")
     library = folder / "clock.so"
     options = ("-shared", "-fPIC", "-O2", "-o", str(library))
     subprocess.run((compiler, *options, str(_SOURCE)), check=True)

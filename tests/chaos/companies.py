@@ -1,5 +1,7 @@
-"""Companies in the control plane, whose people ask. Django is set up by the world: it is imported
-where it is needed, once that is there."""
+"""Companies in the control plane, whose users send requests.
+
+The environment sets up Django, so its modules are imported inside functions.
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,17 +13,17 @@ if TYPE_CHECKING:
     from tenants.identity.api_keys.operations import CreatedKey
     from tests.fixtures.companies import Company
 
-_EDITORS_PER_RATE: Final = 2.0  # enough to go on while some wait for seconds
+_EDITORS_PER_RATE: Final = 2.0  # enough to continue while some wait for seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
     company: "Company"
-    keys: "tuple[CreatedKey, ...]"  # one for each of its people
+    keys: "tuple[CreatedKey, ...]"  # one for each of its users
     party: Party
 
     def revoke(self) -> None:
-        """All keys."""
+        """Revoke all keys."""
         _reconnect()
         from django.utils import timezone
 
@@ -36,7 +38,7 @@ class Asker:
             )
 
     def allow(self, *, per_minute: int, burst: int) -> None:
-        """Of the whole company."""
+        """Limit the requests of the whole company."""
         _reconnect()
         from django.utils import timezone
         from msgspec.structs import replace
@@ -52,7 +54,8 @@ class Asker:
 
 
 def new_asker(name: str, *, rate: float) -> Asker:
-    """A company of five with a key each. Its default policy allows each 20 requests a second."""
+    """Make a company of five with a key each; its default policy allows each 20 requests a
+    second."""
     from tests.fixtures.companies import ACME, make_company, make_key
 
     _reconnect()
@@ -64,7 +67,7 @@ def new_asker(name: str, *, rate: float) -> Asker:
 
 
 def _reconnect() -> None:
-    """Postgres may have been killed since."""
+    """Close the connections: Postgres may have been killed since the last use."""
     from django.db import connections
 
     connections.close_all()

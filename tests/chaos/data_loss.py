@@ -1,4 +1,4 @@
-"""Stores that come back with less than they had, or elsewhere."""
+"""Stores that come back with less data, or on another host."""
 
 import shutil
 import signal
@@ -18,8 +18,10 @@ _NOT_INGESTED_S = 3.0
 
 @dataclass(slots=True)
 class WithoutFile(Fault):
-    """Valkey is killed, and started again with an empty folder. Nothing is ingested in the seconds
-    before, so that it loses what nobody else has."""
+    """Valkey is killed, and started again with an empty folder.
+
+    Nothing is ingested in the seconds before, so it loses data that exists nowhere else.
+    """
 
     def begin(self, world: World) -> None:
         valkey, beat = world.parts["valkey"], world.parts["beat"]
@@ -33,10 +35,10 @@ class WithoutFile(Fault):
 
 @dataclass(slots=True)
 class FailOver(Fault):
-    """The primary is killed and stays away; its synchronous standby is promoted, on another host.
+    """The primary is killed and stays down; its synchronous standby on another host is promoted.
 
-    Synchronous, since what an asynchronous one has not heard of is lost with the primary. It is the
-    primary from then on.
+    It is synchronous because data that an asynchronous standby has not received is lost with the
+    primary. It remains the primary from then on.
     """
 
     def prepare(self, world: World) -> None:
@@ -67,10 +69,10 @@ def _await_synchronous(connection: psycopg.Connection) -> None:
     asked = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
     while connection.execute(asked).fetchone() != (1,):
         if time.monotonic() > deadline_s:
-            raise TimeoutError("The standby does not follow.")
+            raise TimeoutError("The standby does not replicate.")
         time.sleep(0.1)
 
 
 def scenarios() -> Iterator[Scenario]:
     yield WithoutFile("redis-without-its-file", hold_s=0.0)
-    yield FailOver("postgres-fail-over", hold_s=0.0)  # the last: it leaves another primary
+    yield FailOver("postgres-fail-over", hold_s=0.0)  # must be the last: it leaves another primary

@@ -1,4 +1,4 @@
-"""Disks that are full: a file takes what was free."""
+"""Full disks: a file takes the free space."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ _BLOCK = bytes(64 * 1024)
 @dataclass(slots=True)
 class FullDisk(Fault):
     part: str = ""
-    ends_log: bool = False  # Postgres needs a new segment of its log at once, and panics
+    ends_log: bool = False  # Postgres needs a new WAL segment at once, and panics
 
     def begin(self, world: World) -> None:
         _fill(self._ballast(world))

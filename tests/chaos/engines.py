@@ -1,4 +1,4 @@
-"""One engine of two that answers slowly, wrongly, or not at all, and says that it is well."""
+"""One of two engines responds slowly, wrongly or not at all, and reports itself as healthy."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from tests.chaos.environment import World
 from tests.chaos.faulty_engine import Mood
 from tests.chaos.scenario import Fault, Scenario
 
-_HOLD_S = 30.0  # as long as a cut: a p99 of fewer requests is one of its two worst
+_HOLD_S = 30.0  # as long as a network cut: with fewer requests, the p99 is one of the two worst
 _ENGINE = "engine-1"
 
 

@@ -1,12 +1,12 @@
-"""All of Caret on hosts of their own, under load: what the faults are done to.
+"""All of Caret on separate hosts, under load: the target of the faults.
 
-clients --- gateway-1, gateway-2 --- engine-1, engine-2
-                    |
-                  stores (Postgres, Valkey) --- workers (worker, beat)
-                    |
-                  standby (of Postgres, on demand)
+    clients --- gateway-1, gateway-2 --- engine-1, engine-2
+                        |
+                      stores (Postgres, Valkey) --- workers (worker, beat)
+                        |
+                      standby (of Postgres, on demand)
 
-With gateways far away (regions.py) Redis of theirs stands between them and the stores.
+With gateways in a distant region (regions.py), their own Redis stands between them and the stores.
 """
 
 import os
@@ -48,9 +48,9 @@ _RESTART_S: Final = 1.0
 
 @dataclass(slots=True)
 class Placed:
-    """A part on its host."""
+    """A service on its host."""
 
-    key: str  # as scenarios name it
+    key: str  # its name in scenarios
     part: Service
     host: Host
 
@@ -59,7 +59,10 @@ class Placed:
             self.part.launch()
 
     def await_ready(self) -> None:
-        """Raises PartFailed."""
+        """Wait until the service is ready.
+
+        Raises PartFailed.
+        """
         with self.host.entered():
             await_ready(self.part)
 
@@ -70,7 +73,7 @@ class Placed:
             return self.part.is_ready()
 
     def signal(self, number: signal.Signals) -> None:
-        """To it and to its children."""
+        """Send a signal to the service and its children."""
         os.killpg(self.part.child.pid, number)
 
     @property
@@ -79,18 +82,18 @@ class Placed:
 
 
 class Region(Protocol):
-    """In which gateways stand, far from the stores."""
+    """The region of gateways that are far from the stores."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Beside all others."""
+        """Return the names of the region's additional hosts."""
 
     @property
     def home_settings(self) -> Mapping[str, str]:
-        """Of the control plane."""
+        """Return additional settings of the control plane."""
 
     def start(self, world: "World") -> None:
-        """What gateways there need, and what they are told of it."""
+        """Start the services that the region's gateways need, and set the gateways' settings."""
 
 
 @dataclass(slots=True)
@@ -110,12 +113,12 @@ class World:
         self.database = self.disks.postgres
 
     def environment_on(self, host: str) -> dict[str, str]:
-        """Of Caret's processes there."""
+        """Return the environment of Caret's processes there."""
         own = self.own_settings.get(host, {})
         return {**self.home.environment, **self.settings, **own, **self.clocks.environment_on(host)}
 
     def mark_on(self, host: str) -> dict[str, str]:
-        """Of the stores' processes there, which get no other settings."""
+        """Return the environment of the stores' processes there, which get no other settings."""
         return environment_with(self.home.mark) | self.clocks.environment_on(host)
 
     def gateway_urls(self) -> tuple[str, ...]:
@@ -123,7 +126,7 @@ class World:
         return tuple(f"http://{self.hosts[name].address}:{GATEWAY_PORT}" for name in names)
 
     def start(self, key: str, host: str, part: Service) -> Placed:
-        say(f"{key} starts")
+        say(f"Starting {key}")
         placed = self.parts[key] = Placed(key, part, self.hosts[host])
         placed.launch()
         placed.await_ready()
@@ -133,18 +136,18 @@ class World:
         return self.home.paths.home / f"{engine}.mood"
 
     def disk_of(self, store: str) -> Path:
-        """Where it is mounted."""
+        """Return the mount point of the store's disk."""
         paths = {"postgres": self.database, "valkey": self.disks.valkey}
         return paths[store].home.parent
 
     def revive(self) -> None:
-        """Starts again who has ended, as the supervisor of a cluster does, after a second."""
+        """Restart processes that have ended, after a second, as a cluster's supervisor does."""
         now_s = time.monotonic()
         for key, placed in self.parts.items():
             if placed.part.child.is_alive:
                 self._down_since_s.pop(key, None)
             elif now_s - self._down_since_s.setdefault(key, now_s) >= _RESTART_S:
-                say(f"{key} is started again")
+                say(f"Restarting {key}")
                 placed.launch()
 
     def is_ready(self) -> bool:
@@ -161,8 +164,10 @@ class World:
 
 @contextmanager
 def world(*, region: Region | None = None) -> Iterator[World]:
-    """Running, its tables made, Django set up in this process; nobody asks anything yet. `region`:
-    where the gateways stand, if not where the stores are."""
+    """Start everything, create the tables and set up Django in this process; no client runs yet.
+
+    `region` is the region of the gateways, if it is not that of the stores.
+    """
     with ExitStack() as stack:
         home = stack.enter_context(own_home())
         hosts = stack.enter_context(network((*HOSTS, *(region.hosts if region else ()))))
@@ -178,7 +183,7 @@ def world(*, region: Region | None = None) -> Iterator[World]:
         if region:
             home.environment.update(region.home_settings)
         _set_up_django(made)
-        say("Tables are made")
+        say("Creating the tables")
         made.manage("migrate", "--database", "owner")
         made.manage("create_partitions")
         if region:
@@ -190,7 +195,8 @@ def world(*, region: Region | None = None) -> Iterator[World]:
 
 
 def _set_up_django(made: World) -> None:
-    """Here and for commands: by the Unix sockets, which no fault of the network reaches."""
+    """Set up Django here and for commands, with the Unix sockets, which no network fault
+    affects."""
     made.home.environment.update(
         DATABASE_URL=made.disks.postgres.app_database_url.read_text().strip(),
         CARET_OWNER_DATABASE_URL=made.disks.postgres.owner_database_url.read_text().strip(),
@@ -245,7 +251,7 @@ def _start_gateways(made: World) -> None:
 
 def _gateway(made: World, name: str) -> Service:
     host = made.hosts[name]
-    folder = EmbeddedPaths(made.home.paths.home / name)  # its journal and its log
+    folder = EmbeddedPaths(made.home.paths.home / name)  # for its journal and its log
     folder.logs.mkdir(parents=True)
     settings = {
         "CARET_GATEWAY_HOST": host.address,

@@ -1,8 +1,8 @@
-"""The synthetic engine, on any address, whose answers may be made bad while it runs.
+"""The synthetic engine, on any address, with responses that can be made faulty while it runs.
 
     python -m tests.chaos.faulty_engine --host HOST --port PORT --mood FILE
 
-The file holds a mood, read at each request: nothing (well), or one of `Mood`.
+Each request reads the mood from the file: empty (healthy), or one of `Mood`.
 """
 
 import argparse
@@ -25,10 +25,10 @@ _GARBAGE: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nda
 class Mood(StrEnum):
     WELL = ""
     SLOW = "slow"  # the first token comes after seconds
-    SILENT = "silent"  # it takes requests and answers none
-    REFUSING = "refusing"  # 500 to each
-    GARBLED = "garbled"  # what is no HTTP
-    TORN = "torn"  # it hangs up in mid-stream
+    SILENT = "silent"  # it accepts requests and never responds
+    REFUSING = "refusing"  # 500 for each request
+    GARBLED = "garbled"  # invalid HTTP
+    TORN = "torn"  # it closes the connection in mid-stream
 
 
 class MoodyConnection(Connection):

@@ -1,4 +1,4 @@
-"""The figures of one fault, and whether it has passed. Pure."""
+"""The results of one fault, and the decision whether it passed. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,8 @@ from tests.benchmarks.processes import MAX_NEIGHBOURS
 from tests.benchmarks.results import percentile
 from tests.chaos.client_log import Note
 
-MAX_TIMES_CALM: Final = 1.5  # the quiet tenant's first token
+# limit of the quiet tenant's first token, in multiples of the calm time
+MAX_TIMES_CALM: Final = 1.5
 _TARGET: Final = "none, all billed once"
 
 
@@ -18,16 +19,16 @@ class Recovery:
     """In seconds since the fault's end; None: not within a minute."""
 
     served_s: float | None  # to the last request that was not served at once
-    ready_s: float | None  # until all parts were there and ready
+    ready_s: float | None  # until all services were up and ready
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The tenant that asks little: p99 of its first token, in ms; None: nothing came."""
+    """The tenant with few requests: p99 of its first token, in ms; None: no token came."""
 
     calm_ms: float | None
     fault_ms: float | None
-    num: int  # under the fault
+    num: int  # during the fault
 
     @property
     def feels_it(self) -> bool:
@@ -43,10 +44,10 @@ class Figures:
     ledger: Mapping[str, int]
     is_even: bool
     recovery: Recovery
-    billed_s: float  # from the recovery on
+    billed_s: float  # after the recovery
     fault_s: float
-    others_cores: float  # of the machine's, meanwhile
-    holds_up_tokens: bool = False  # the fault itself
+    others_cores: float  # of the machine's cores, meanwhile
+    holds_up_tokens: bool = False  # true of the fault itself
 
     @property
     def target(self) -> str:
@@ -60,7 +61,7 @@ class Figures:
 
     @property
     def has_passed(self) -> bool:
-        # Where others use the cores, a slow token says nothing.
+        # If other processes use the cores, a slow token proves nothing.
         says_something = self.others_cores <= MAX_NEIGHBOURS and not self.holds_up_tokens
         is_felt = says_something and self.quiet.feels_it
         return self.num_failed == 0 and self.is_even and not is_felt
@@ -80,7 +81,8 @@ class Figures:
             "recovered_s": {
                 "served": self.recovery.served_s,
                 "ready": self.recovery.ready_s,
-                "billed": round(self.billed_s, 1),  # what was noted until then
+                # until all requests recorded by then were billed
+                "billed": round(self.billed_s, 1),
             },
             "quiet_first_ms": {
                 "calm": self.quiet.calm_ms,
@@ -91,7 +93,7 @@ class Figures:
 
 
 def is_bad(note: Note) -> bool:
-    """It was not served at the first attempt."""
+    """Return True if it was not served at the first attempt."""
     return not note.is_served or note.attempts > 1
 
 

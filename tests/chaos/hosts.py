@@ -1,8 +1,7 @@
-"""Hosts on one machine: each a network namespace with an address, all behind one bridge that has a
-namespace of its own. The machine's own network is not touched.
+"""Hosts on one machine: network namespaces with an address each, behind one bridge.
 
-Only their networks are apart: processors, memory, disks and clocks are the machine's. Needs root
-and iproute2.
+The bridge has its own namespace, so the machine's network is not changed. Only the networks are
+separate: processors, memory, disks and clocks are the machine's. Needs root and iproute2.
 """
 
 import ctypes
@@ -29,7 +28,10 @@ class Host:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is there meanwhile, and so is for ever what it starts, sockets included."""
+        """Move this thread into the host's network for the block.
+
+        Everything that it starts stays there, sockets included.
+        """
         home = os.open(_OWN, os.O_RDONLY)
         try:
             _move_to(_FOLDER / self.namespace)
@@ -41,9 +43,10 @@ class Host:
 
 @contextmanager
 def network(names: tuple[str, ...]) -> Iterator[Mapping[str, Host]]:
-    """Hosts by their names, in one network. Raises SystemExit where the machine lets us make none.
+    """Create hosts in one network and return them by name.
 
-    Leaving removes them; what still runs in them keeps its (then silent) network until it ends.
+    Raises SystemExit if the machine does not allow it. Leaving the block removes them. Processes
+    still running in them keep their network, which is then silent, until they end.
     """
     _remove_left_behind()
     prefix = f"{_PREFIX}{os.getpid()}-"
@@ -65,7 +68,7 @@ def network(names: tuple[str, ...]) -> Iterator[Mapping[str, Host]]:
 
 
 def _connect(host: Host, switch: str, port: str) -> None:
-    """By a cable from the host to a port of the switch."""
+    """Connect the host to a port of the switch with a virtual cable."""
     inside = ("-n", host.namespace)
     _add(host.namespace)
     cable = ("link", "add", port, "type", "veth", "peer", "name", "lan", "netns", host.namespace)
@@ -81,12 +84,12 @@ def _add(namespace: str) -> None:
 
 
 def _remove(namespace: str) -> None:
-    with suppress(subprocess.CalledProcessError):  # it was not made
+    with suppress(subprocess.CalledProcessError):  # it was not created
         _ip("netns", "del", namespace)
 
 
 def _remove_left_behind() -> None:
-    """Of runs that were killed."""
+    """Remove hosts of runs that were killed."""
     for path in _FOLDER.glob(f"{_PREFIX}*"):
         pid = path.name.removeprefix(_PREFIX).partition("-")[0]
         if not Path(f"/proc/{pid}").exists():
@@ -97,10 +100,12 @@ def _ip(*arguments: str) -> None:
     try:
         subprocess.run(("ip", *arguments), check=True, capture_output=True, text=True)
     except FileNotFoundError:
-        raise SystemExit("Hosts are made by `ip` of iproute2, which is not installed.") from None
+        raise SystemExit("`ip` is not installed: install iproute2.") from None
     except subprocess.CalledProcessError as error:
         if arguments[:2] == ("netns", "add"):
-            raise SystemExit(f"This machine lets us make no hosts: {error.stderr}") from None
+            raise SystemExit(
+                f"This machine does not allow network namespaces: {error.stderr}"
+            ) from None
         raise
 
 

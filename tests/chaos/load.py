@@ -1,4 +1,4 @@
-"""The clients of a run: whose they are, their process, and what they have noted so far."""
+"""The clients of a run: their tenants, their process and their log."""
 
 import math
 import subprocess
@@ -17,7 +17,7 @@ from tests.chaos.clients import Load, Party
 from tests.chaos.companies import new_asker
 from tests.chaos.environment import World
 
-_MAX_RATE_EACH: Final = 40.0  # of a company's five people, whom policies allow 20 a second each
+_MAX_RATE_EACH: Final = 40.0  # for a company's five users, whom policies allow 20 a second each
 _QUIET_SHARE: Final = 0.1
 _MIN_QUIET_RATE: Final = 2.0
 _SETTLE_S: Final = 30.0
@@ -25,20 +25,20 @@ _SETTLE_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Clients that ask, and note in the world's notebook."""
+    """Clients that send requests and write to the environment's notebook."""
 
     tenant: str  # of the first party
     process: subprocess.Popen[bytes]
 
     def stop(self) -> None:
-        """Once all that is under way has ended."""
+        """Stop once all requests in flight have ended."""
         self.process.terminate()
         self.process.wait(timeout=_SETTLE_S)
 
 
 @contextmanager
 def clients(world: World, *, rate: float) -> Iterator[Crowd]:
-    """A quiet tenant, the first, and busy ones with the rest of `rate` requests a second."""
+    """Start clients of one quiet tenant, the first, and of busy tenants with the rest of `rate`."""
     quiet_rate = max(_MIN_QUIET_RATE, rate * _QUIET_SHARE)
     num_busy = math.ceil((rate - quiet_rate) / _MAX_RATE_EACH)
     quiet = new_asker("quiet", rate=quiet_rate)

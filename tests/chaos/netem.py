@@ -1,13 +1,13 @@
-"""A bad wire between two hosts: packets are late or lost on it, or all of them are (a cut).
+"""A bad network link between two hosts: packets are late or lost, or all are lost (a cut).
 
     with bad_wire(gateway, engine, Quality(delay_ms=100, loss=0.05)):
         ...
 
-It is a process that holds a tunnel device in either host, to which the route to the other leads
-meanwhile; connections that are open stay so and feel it as they would a network: by their own
-retransmissions and time-outs. `tc netem` would do the same inside the kernel, but not all kernels
-have it; this needs /dev/net/tun only. When the process ends, the devices and their routes go, and
-the packets take the bridge again.
+A process holds a tunnel device on each host, and the route to the other host leads to it. Open
+connections stay open and notice the faults only by their own retransmissions and time-outs. `tc
+netem` would do the same inside the kernel, but not all kernels have it. This needs only
+/dev/net/tun. When the process ends, the devices and their routes disappear, and packets use the
+bridge again.
 
     python -m tests.chaos.netem SPECIFICATION      a JSON object, as `_Specification` has it
 """
@@ -32,7 +32,7 @@ from caret.local.child_process import dying_with_parent
 from caret.local.paths import REPOSITORY
 from tests.chaos.hosts import Host
 
-_TUNSETIFF: Final = 0x4004_54CA  # of linux/if_tun.h; likewise below
+_TUNSETIFF: Final = 0x4004_54CA  # of linux/if_tun.h, as are the constants below
 _TUN_WITHOUT_HEADER: Final = 0x0001 | 0x1000
 _DEVICE: Final = "wire"
 _MAX_PACKET_BYTES: Final = 65_536
@@ -41,7 +41,7 @@ _READY: Final = "ready"
 
 class Quality(msgspec.Struct, frozen=True):
     delay_ms: float = 0.0  # in each direction
-    loss: float = 0.0  # of packets, in each direction; 1: it is cut
+    loss: float = 0.0  # share of packets, in each direction; 1: the link is cut
 
 
 class _Specification(msgspec.Struct, frozen=True):
@@ -56,7 +56,10 @@ CUT: Final = Quality(loss=1.0)
 def bad_wire(
     one: Host, other: Host, quality: Quality, *, environment: Mapping[str, str]
 ) -> Iterator[None]:
-    """Between the two, for as long as it is open. `environment`: of its process."""
+    """Make the link between the two hosts bad during the block.
+
+    `environment` is that of the link's process.
+    """
     text = msgspec.json.encode(_Specification((one, other), quality)).decode()
     process = subprocess.Popen(
         dying_with_parent((sys.executable, "-m", "tests.chaos.netem", text)),
@@ -69,7 +72,7 @@ def bad_wire(
     assert process.stdout is not None
     try:
         if process.stdout.readline().strip() != _READY:
-            raise RuntimeError(f"no wire between {one.name} and {other.name}")
+            raise RuntimeError(f"no link between {one.name} and {other.name}")
         yield
     finally:
         process.kill()
@@ -79,13 +82,13 @@ def bad_wire(
 
 @dataclass(slots=True)
 class _Wire:
-    """Two ends; packets that wait for their time are in a heap."""
+    """Two ends, and a heap of delayed packets."""
 
     ends: tuple[int, int]  # file descriptors of the devices
     quality: Quality
 
     def run(self) -> None:
-        """For ever."""
+        """Forward packets without end."""
         others = dict(zip(self.ends, reversed(self.ends), strict=True))
         late: list[tuple[float, int, int, bytes]] = []
         number = 0  # packets of one moment keep their order
@@ -104,7 +107,7 @@ class _Wire:
 
 
 def _device_to(host: Host, other: Host) -> int:
-    """A tunnel device in `host`, to which its route to `other` leads."""
+    """Open a tunnel device in `host`, and route packets for `other` to it."""
     with host.entered():
         device = os.open("/dev/net/tun", os.O_RDWR)
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH", _DEVICE.encode(), _TUN_WITHOUT_HEADER))

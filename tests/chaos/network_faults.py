@@ -1,4 +1,5 @@
-"""Wires between hosts that are cut, or bad. A pair of each kind: their twins talk alike."""
+"""Links between hosts that are cut or bad. One pair of each kind: the other pairs communicate
+alike."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ PAIRS = (
 _OF_TOKENS = PAIRS[:2]
 _CUT_S = 30.0
 _BAD_S = 20.0
-_BAD = Quality(delay_ms=100.0, loss=0.05)  # 200 ms there and back
+_BAD = Quality(delay_ms=100.0, loss=0.05)  # 200 ms round trip
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""Tenants: one whose keys are revoked while it uses them, one that floods beside a quiet one."""
+"""Tenants: one whose keys are revoked while it uses them, and one that floods beside a quiet
+one."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from tests.chaos.load import asking
 from tests.chaos.scenario import Fault, Scenario
 
 _HOLD_S = 15.0
-_RATE = 20.0  # of the one whose keys are revoked
+_RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
 _FLOOD_TIMES = 50
-_SERVED_BEFORE = 60  # requests, before the keys are revoked
+_SERVED_BEFORE = 60  # requests before the keys are revoked
 _LOOK_EVERY_S = 0.1
 
 
 @dataclass(slots=True)
 class Guest(Fault):
-    """A tenant of its own, that asks from the beginning of the fault to its end."""
+    """A separate tenant that sends requests from the beginning of the fault to its end."""
 
     rate: float = 0.0
     _asker: Asker | None = None
@@ -47,7 +48,7 @@ class Guest(Fault):
 
     @property
     def asker(self) -> Asker:
-        assert self._asker is not None, "it was not prepared"
+        assert self._asker is not None, "the fault was not prepared"
         return self._asker
 
     def _is_ours(self, note: Note) -> bool:
@@ -70,7 +71,7 @@ class Revoked(Guest):
 
     def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._at_s for note in ours if note.is_served]
-        return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: not after it
+        return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: none after it
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Processes that die, or stand still."""
+"""Processes that die or stop."""
 
 import signal
 from collections.abc import Iterator
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from tests.chaos.environment import World
 from tests.chaos.scenario import Fault, Scenario
 
-# One of each kind: their twins are the same program.
+# One of each kind: the others run the same program.
 KINDS = ("gateway-1", "engine-1", "worker", "beat", "valkey", "postgres")
 _STOPPED_S = 10.0
 
 
 @dataclass(slots=True)
 class Killed(Fault):
-    """By SIGKILL, with all its children. Whoever supervises it starts it again at once."""
+    """Killed by SIGKILL, with all children; its supervisor restarts it at once."""
 
     part: str = ""
 
     def begin(self, world: World) -> None:
         placed = world.parts[self.part]
         placed.signal(signal.SIGKILL)
-        placed.part.child.kill()  # waits for its end
+        placed.part.child.kill()  # waits for the end of the process
 
 
 @dataclass(slots=True)
 class Stopped(Fault):
-    """By SIGSTOP: connections stay open, nothing is answered."""
+    """Stopped by SIGSTOP: connections stay open, and nothing responds."""
 
     part: str = ""
 

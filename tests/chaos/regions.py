@@ -33,20 +33,20 @@ from tests.chaos.stores import redis_url, valkey_on
 _REGION: Final = "far"
 _HOST: Final = "far-stores"
 _LINE: Final = (_HOST, "stores")
-# An ocean: 150 ms there and back; and a poor day on it.
+# An ocean: 150 ms round trip, on a bad day.
 _OCEAN: Final = Quality(delay_ms=75.0, loss=0.01)
 _OCEAN_S: Final = 30.0
 _CUT_S: Final = 60.0
 _READY_S: Final = 60.0
 _GUEST_RATE: Final = 2.0
-_SERVED_BEFORE: Final = 10  # requests, before the line is cut
+_SERVED_BEFORE: Final = 10  # requests before the line is cut
 _REFUSED_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class FarRegion:
-    """Tenants are made in it, so that the gateways there serve them."""
+    """A distant region in which tenants are created, so that its gateways serve them."""
 
     hosts: tuple[str, ...] = (_HOST,)
 
@@ -63,14 +63,17 @@ class FarRegion:
         }
         for gateway in ("gateway-1", "gateway-2"):
             world.own_settings[gateway] = here | {"CARET_BEHIND_RELAY": "True"}
-        new_asker("first", rate=0.0)  # a home without a tenant confirms nothing
+        new_asker("first", rate=0.0)  # a home region without a tenant confirms nothing
         world.start("relay", _HOST, _relay(world))
 
 
 @dataclass(slots=True)
 class CutLine(Guest):
-    """Meanwhile the keys of a tenant are revoked at home, which the region cannot know. It goes on
-    asking until it is refused."""
+    """The line is cut, and the keys of a tenant are revoked in the home region.
+
+    The distant region cannot know that. The tenant continues to send requests until one is
+    rejected.
+    """
 
     _line: ExitStack = field(default_factory=ExitStack)
     _healed_s: float = 0.0

@@ -1,4 +1,4 @@
-"""What processes hold: memory, file descriptors, sockets, threads; of each with its children."""
+"""The resources of processes and their children: memory, file descriptors, sockets, threads."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,31 +10,31 @@ from urllib.request import ProxyHandler, build_opener
 from tests.benchmarks.processes import own_memory_mb
 from tests.chaos.environment import METRICS_PORT, World
 
-_direct: Final = build_opener(ProxyHandler({}))  # not by a proxy of the environment
+_direct: Final = build_opener(ProxyHandler({}))  # ignores proxies of the environment
 _GAUGES: Final = ("caret_completions_in_flight", "caret_connected_clients")
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    memory_mb: float  # that it shares with nobody
+    memory_mb: float  # without shared memory
     descriptors: int
     sockets: int
     threads: int
 
 
 def held_by(pid: int) -> Held | None:
-    """None: it has ended."""
+    """Return the resources of the process, or None if it has ended."""
     try:
         links = [str(path.readlink()) for path in _links(pid)]
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         sockets = sum(link.startswith("socket:") for link in links)
         return Held(round(own_memory_mb(pid), 2), len(links), sockets, threads)
-    except (FileNotFoundError, RuntimeError):  # also: a child of it is a zombie, without memory
+    except (FileNotFoundError, RuntimeError):  # or a child of it is a zombie, which has no memory
         return None
 
 
 def held_in(world: World) -> dict[tuple[str, int], Held]:
-    """By part and process id: one that was started again is another."""
+    """Return the resources by service and process ID: a restarted process counts as another."""
     found = {(key, placed.pid): held_by(placed.pid) for key, placed in world.parts.items()}
     return {who: held for who, held in found.items() if held is not None}
 
@@ -42,7 +42,7 @@ def held_in(world: World) -> dict[tuple[str, int], Held]:
 def grown(
     before: Mapping[tuple[str, int], Held], after: Mapping[tuple[str, int], Held]
 ) -> dict[str, dict[str, float]]:
-    """By how much, of those that live on; what has not changed is left out."""
+    """Return the growth of processes that still run, without unchanged values."""
     found = {}
     for who in before.keys() & after.keys():
         old, new = asdict(before[who]), asdict(after[who])
@@ -53,7 +53,8 @@ def grown(
 
 
 def still_held(world: World) -> dict[str, float]:
-    """By gateway and gauge, once nobody asks any more: completions under way, and connections."""
+    """Return completions in flight and connections, by gateway and gauge, after clients have
+    stopped."""
     found = {}
     for key in ("gateway-1", "gateway-2"):
         host = world.hosts[key]

@@ -1,4 +1,4 @@
-"""One fault after the other, under load, and one line of figures for each.
+"""A run: one fault after the other, under load, and one line of results for each.
 
 calm | begin ... hold ... end | until all are served again | until all that was sent is billed
 """
@@ -25,10 +25,11 @@ from tests.chaos.usage_rows import settled_balance
 
 _WARM_UP_S: Final = 10.0  # everybody's first request takes longer
 _CALM_S: Final = 5.0
-_STEADY_S: Final = 3.0  # so long all must be served before it counts as recovered
+# all requests must be served for this long before the system counts as recovered
+_STEADY_S: Final = 3.0
 _RECOVERY_S: Final = 60.0
 _BILLING_S: Final = 90.0  # a dead worker's entries are claimed after 30 s
-_REST_S: Final = 40.0  # a connection whose client is gone without a word is closed by its pings
+_REST_S: Final = 40.0  # pings close a connection whose client has disappeared silently
 _LOOK_EVERY_S: Final = 0.2
 _MISTAKES: Final = ("missing", "doubled", "different", "unseen", "broken")
 _BROKEN_OFF: Final = (OSError, TimeoutError, PartFailed, psycopg.Error, CalledProcessError)
@@ -39,20 +40,20 @@ class Run:
     world: World
     crowd: Crowd  # its tenant is the quiet one
     report: Report
-    hold_s: float | None = None  # of faults that last; None: as long as each says itself
-    calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm times
-    balance: Balance = NOTHING  # of all so far
+    hold_s: float | None = None  # of lasting faults; None: each fault's own duration
+    calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm phases
+    balance: Balance = NOTHING  # of everything so far
 
     def all_of(self, scenarios: Iterable[Scenario]) -> None:
         time.sleep(_WARM_UP_S)
         for scenario in scenarios:
             try:
                 self._one(scenario)
-            except _BROKEN_OFF as error:  # the others are still of interest
+            except _BROKEN_OFF as error:  # the other scenarios still run
                 self._tell_broken_off(scenario, error)
 
     def come_to_rest(self) -> None:
-        """The crowd stops asking; what do the gateways still hold then?"""
+        """Stop the clients and report the requests and connections that the gateways still hold."""
         self.crowd.stop()
         deadline_s = time.monotonic() + _REST_S
         while (held := still_held(self.world)) and time.monotonic() < deadline_s:
@@ -87,13 +88,13 @@ class Run:
         self._tell(scenario, figures, grown=grown(before, held_in(self.world)))
 
     def _make(self, scenario: Scenario) -> None:
-        say(f"{scenario.name}: begins")
+        say(f"{scenario.name}: beginning")
         try:
             scenario.begin(self.world)
             self._pass(scenario)
         finally:
             scenario.end(self.world)
-        say(f"{scenario.name}: has ended")
+        say(f"{scenario.name}: ended")
 
     def _pass(self, scenario: Scenario) -> None:
         hold_s = self.hold_s if self.hold_s is not None and scenario.hold_s else scenario.hold_s
@@ -126,7 +127,7 @@ class Run:
             time.sleep(_LOOK_EVERY_S)
 
     def _changed(self, balance: Balance) -> dict[str, int]:
-        """What was noted and billed so far; mistakes since the balance before."""
+        """Return what was recorded and billed so far, and the mistakes since the last balance."""
         before, now = asdict(self.balance), asdict(balance)
         self.balance = balance
         return now | {name: now[name] - before[name] for name in _MISTAKES}

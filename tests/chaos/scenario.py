@@ -1,4 +1,4 @@
-"""A fault, as all families have it."""
+"""The interface of faults, common to all families."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ class Scenario(Protocol):
 
     @property
     def hold_s(self) -> float:
-        """From its beginning to its end."""
+        """Return the seconds from the fault's beginning to its end."""
 
     @property
     def holds_up_tokens(self) -> bool:
-        """It delays the packets of first tokens themselves: that they are late says nothing."""
+        """Return True if the fault delays first tokens itself: their delay then proves nothing."""
 
     def prepare(self, world: World) -> None:
-        """What takes its time, and is no fault yet."""
+        """Prepare the slow steps that are not yet a fault."""
 
     def begin(self, world: World) -> None: ...
 
     def end(self, world: World) -> None:
-        """Puts right what no supervisor would. Also called when the run is broken off."""
+        """Repair what no supervisor would repair; also called when the run is aborted."""
 
     def told(self, notes: Sequence[Note]) -> dict[str, Any]:
-        """Figures of its own, of what was asked from its beginning to the recovery."""
+        """Return the fault's own results for requests from its beginning to the recovery."""
 
 
 class Family(Protocol):
@@ -40,7 +40,7 @@ class Family(Protocol):
 
 @dataclass(slots=True)
 class Fault:
-    """What most have in common."""
+    """The common parts of most faults."""
 
     name: str
     hold_s: float

@@ -1,8 +1,8 @@
-"""No fault, for long: what do the processes hold, and does it grow?
+"""A long run without faults: which resources do processes hold, and do these grow?
 
-The slopes are of straight lines through the samples (least squares), without the first part of the
-time, in which caches fill: what a gateway remembers of texts lives for up to ten minutes. The
-course is over all of the time.
+The slopes are those of straight lines through the samples (least squares). They leave out the first
+part of the time, in which caches fill: a gateway caches data about texts for up to ten minutes. The
+course covers the whole time.
 """
 
 import time
@@ -19,8 +19,8 @@ from tests.chaos.environment import World
 from tests.chaos.resource_usage import Held, held_in
 from tests.chaos.usage_rows import settled_balance
 
-MAX_GROWTH: Final = 0.05  # of the memory, over the time
-MAX_GROWTH_MB: Final = 5.0  # or so much
+MAX_GROWTH: Final = 0.05  # of the memory, over the whole time
+MAX_GROWTH_MB: Final = 5.0  # or this much
 MAX_MORE_DESCRIPTORS: Final = 5.0
 _EVERY_S: Final = 2.0
 _SETTLING: Final = 0.4  # of the time
@@ -37,9 +37,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Of one process."""
+    """The growth of one process."""
 
-    memory_mb: float  # at the end, by the line
+    memory_mb: float  # at the end, by the fitted line
     more_memory_mb: float
     more_descriptors: float
     course_mb: tuple[float, ...]  # means of equal parts of the time, from its beginning
@@ -51,7 +51,7 @@ class Trend:
 
 
 def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
-    """Of at least two after `settled_s`."""
+    """Return the trend of the samples after `settled_s`, of which there must be two."""
     settled = [sample for sample in samples if sample.at_s > settled_s]
     at_s = np.array([sample.at_s for sample in settled])
     memory = np.array([sample.held.memory_mb for sample in settled])
@@ -78,7 +78,7 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
         for (key, _pid), held in held_in(world).items():
             samples[key].append(Sample(now_s, held))
         time.sleep(_EVERY_S)
-    say("The bills are balanced")
+    say("Comparing results with bills")
     settled_s = began_s + _SETTLING * minutes * _MINUTE_S
     trends = {key: trend(each, settled_s=settled_s) for key, each in samples.items()}
     _tell(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))

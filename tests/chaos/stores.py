@@ -1,7 +1,7 @@
-"""The host of Postgres and Valkey: both listen on the network, each with a small disk of its own.
+"""The host of Postgres and Valkey: both listen on the network, each with its own small disk.
 
-The disks are in memory (tmpfs), so that they can be filled and nothing else suffers. Who looks on
-from outside uses the Unix sockets, which no cut reaches.
+The disks are in memory (tmpfs), so that filling them affects nothing else. Observers outside use
+the Unix sockets, which no cut affects.
 """
 
 import shutil
@@ -35,7 +35,7 @@ POSTGRES_PORT: Final = 5432
 VALKEY_PORT: Final = 6379
 _NETWORK: Final = "10.77.0.0/24"
 _DISK_MB: Final = 512
-# So that libpq finds out by itself that a host is gone, and which of the two is the primary.
+# So that libpq itself detects that a host is gone, and which of the two is the primary.
 _OPTIONS: Final = "target_session_attrs=read-write&connect_timeout=2&tcp_user_timeout=5000"
 
 
@@ -94,7 +94,7 @@ def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Embe
 
 
 def copy_to_standby(primary: Host, disks: Disks) -> None:
-    """A data folder that follows the primary. To be called on the standby's host."""
+    """Copy the primary to a data folder that follows it; call this on the standby's host."""
     shutil.copytree(disks.postgres.secrets, disks.standby.secrets, dirs_exist_ok=True)
     write_credentials(disks.standby)
     data = disks.standby.home / "postgres"
@@ -113,7 +113,10 @@ def copy_to_standby(primary: Host, disks: Disks) -> None:
 
 
 def superuser(paths: EmbeddedPaths) -> psycopg.Connection:
-    """By the Unix socket; each statement is a transaction of its own. Raises OperationalError."""
+    """Connect by the Unix socket, in autocommit mode.
+
+    Raises OperationalError.
+    """
     return psycopg.connect(
         host=str(paths.sockets),
         port=POSTGRES_PORT,
@@ -134,7 +137,7 @@ def redis_url(paths: EmbeddedPaths, host: Host) -> str:
 
 
 def application_urls(disks: Disks, *, stores: Host, standby: Host) -> dict[str, str]:
-    """As settings of Caret's processes."""
+    """Return the URLs as settings of Caret's processes."""
     hosts = (stores, standby)
     return {
         "DATABASE_URL": database_url(APP_ROLE, disks.postgres, *hosts),

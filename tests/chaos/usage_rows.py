@@ -16,8 +16,10 @@ _UNDER_WAY_S: Final = 25.0
 
 
 def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
-    """Read as the application's role, within each tenant's wall. Raises psycopg.OperationalError
-    while the database is away."""
+    """Read rows as the application's role, with row-level security limited to each tenant.
+
+    Raises psycopg.OperationalError while the database is down.
+    """
     address = world.database.app_database_url.read_text().strip()
     for tenant in tenants:
         with psycopg.connect(address) as connection:
@@ -32,9 +34,10 @@ def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
 def settled_balance(
     world: World, read: Callable[[], Sequence[Note]], *, patience_s: float
 ) -> tuple[Balance, float]:
-    """Once all that is noted by now is billed, or after so long; and the seconds that it took.
+    """Wait until everything recorded by now is billed, or until `patience_s` has passed.
 
-    Raises TimeoutError when the database does not come back.
+    Returns the balance and the seconds that it took. Raises TimeoutError if the database stays
+    down.
     """
     began_s = time.monotonic()
     notes = list(read())
@@ -47,7 +50,7 @@ def settled_balance(
             if is_over or not balance(notes, rows, ()).missing:
                 return _with_those_under_way(notes, rows, read), took_s
         if is_over:
-            raise TimeoutError("The database is not back.")
+            raise TimeoutError("The database is still down.")
         world.revive()
         time.sleep(_LOOK_EVERY_S)
 
@@ -55,7 +58,7 @@ def settled_balance(
 def _with_those_under_way(
     notes: Sequence[Note], rows: Sequence[Row], read: Callable[[], Sequence[Note]]
 ) -> Balance:
-    """What was under way when the notes were read may have been billed before it was noted."""
+    """Balance again while it is uneven: a completion may be billed before its client records it."""
     deadline_s = time.monotonic() + _UNDER_WAY_S
     while True:
         found = balance(notes, rows, read()[len(notes) :])

@@ -1,4 +1,4 @@
-"""The server's side of ASGI: what a client sends, and what it is answered."""
+"""The server's side of ASGI: the messages that a client sends, and the application's responses."""
 
 import asyncio
 import json
@@ -8,13 +8,14 @@ from inference.consumers.base import Headers, Message, Scope
 
 
 class FakeServer:
-    """One exchange. `sends` puts a message before the application, `messages` holds its answers."""
+    """One exchange. `sends` queues a message for the application, `messages` contains its
+    responses."""
 
     def __init__(self, scope: Scope, *, breaks_at: str | None = None) -> None:
-        """`breaks_at`: the type of the answer at which the client is found to have left."""
+        """`breaks_at` is the type of the response message at which the client has disconnected."""
         self.scope = scope
         self.messages: list[Message] = []
-        self.num_received = 0  # messages that the application has taken
+        self.num_received = 0  # messages that the application has received
         self._incoming: asyncio.Queue[Message] = asyncio.Queue()
         self._breaks_at = breaks_at
 

@@ -1,4 +1,4 @@
-"""An export of the audit trail without a database, as an attacker could make or change it."""
+"""An export of the audit log without a database, as an attacker could make or change it."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ class Export:
     keys: SigningKeys = KEYS
 
     def text(self) -> bytes:
-        """With whatever the signatures must be for the header and the body to be signed."""
+        """Return the export with correct signatures for the header and the body."""
         header = self.keys.sign_document(self.header, purpose=HEADER_PURPOSE)
         before = b"".join(canonicalize(line) + b"\n" for line in [header, *self.body])
         trailer = {

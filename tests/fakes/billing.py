@@ -1,4 +1,4 @@
-"""Plans, and companies that have one."""
+"""Plans, and companies that subscribe to one."""
 
 import secrets
 from datetime import UTC, date, datetime
@@ -27,7 +27,7 @@ from tests.fixtures.users import make_colleague
 
 START: Final = date(2026, 10, 1)
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
-# A million tokens: 0.15, 0.015 and 0.60 in the fast tier, ten times as much in the other.
+# Price of a million tokens: 0.15, 0.015 and 0.60 in the fast tier, ten times as much in the other.
 FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
 QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)
 TIERS: Final = {Tier.FAST: FAST, Tier.QUALITY: QUALITY}
@@ -43,7 +43,7 @@ def make_plan(*, currency: Currency = Currency.EUR, effective_on: date = date(20
 
 
 def make_customer(company: Company, *, starts_on: date = START) -> str:
-    """`company` has a plan from that day on."""
+    """Subscribe the company to a new plan from that day on."""
     plan = make_plan()
     make_older(company, starts_on)
     subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
@@ -51,13 +51,13 @@ def make_customer(company: Company, *, starts_on: date = START) -> str:
 
 
 def make_older(company: Company, day: date) -> None:
-    """It has been there since that day, or longer."""
+    """Move the company's creation back to that day if it is younger."""
     found = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
     found.update(created_at=begins_at(day))
 
 
 def make_old_customer(since: datetime) -> Company:
-    """A company with a plan, whose five people are members since then."""
+    """Return a company with a plan, whose five users have been members since then."""
     company = make_company("invoiced", ACME)
     make_customer(company)
     with tenant_scope(company.tenant_id):
@@ -66,7 +66,7 @@ def make_old_customer(since: datetime) -> Company:
 
 
 def use(company: Company, person: Person | None, at: datetime, **fields: Any) -> RequestId:
-    """A completion of that time, ingested as a batch of its own."""
+    """Ingest a completion of that time as its own batch."""
     request_id = new_request_id(now_ms=to_unix_ms(at))
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.create(
@@ -81,7 +81,7 @@ def use(company: Company, person: Person | None, at: datetime, **fields: Any) ->
 
 
 def balances(tenant_id: TenantId) -> dict[str, int]:
-    """Of each account that is not even."""
+    """Return the balance of each account that is not zero."""
     totals: dict[str, int] = {}
     with tenant_scope(tenant_id):
         for entry in LedgerEntry.objects.filter(tenant_id=tenant_id):
@@ -102,7 +102,7 @@ def make_budget(
 
 
 def ensure_customer(company: Company) -> None:
-    """For companies that several tests share."""
+    """Give the company a plan unless it has one; several tests share companies."""
     with tenant_scope(company.tenant_id):
         is_customer = BillingState.objects.filter(tenant_id=company.tenant_id).exists()
     if not is_customer:
@@ -110,7 +110,7 @@ def ensure_customer(company: Company) -> None:
 
 
 def ensure_invoice(company: Company) -> int:
-    """The number of one."""
+    """Return the number of an invoice, and issue one if there is none."""
     ensure_customer(company)
     with tenant_scope(company.tenant_id):
         found = Invoice.objects.filter(tenant_id=company.tenant_id).order_by("number").first()
@@ -118,7 +118,7 @@ def ensure_invoice(company: Company) -> int:
 
 
 def make_invoice(company: Company) -> int:
-    """Of October, with a completion."""
+    """Issue an invoice for October with one completion."""
     use(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
     after = datetime(2026, 11, 1, 7, tzinfo=UTC)
     rate_tenant(company.tenant_id, now=after)
@@ -127,14 +127,14 @@ def make_invoice(company: Company) -> int:
 
 
 def make_users_budget(company: Company) -> BudgetView:
-    """Of a colleague of his own, in a company that others use as well."""
+    """Make a budget for a new member of a company that other tests use as well."""
     ensure_customer(company)
     holder = BudgetTarget(BudgetScope.USER, UUID(make_colleague(company).user_id))
     return make_budget(company, holder=holder)
 
 
 def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
-    """The users of each, by its id, as gateways learn it."""
+    """Return each hard budget's users by the budget's ID, as gateways receive them."""
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
     num_places = len(spending.budgets)
     places = {

@@ -1,4 +1,4 @@
-"""A client that remembers what it was told, and may leave."""
+"""A client that records its events and can disconnect."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A clock that stands until a test turns it."""
+"""A clock that only a test advances."""
 
 
 class FakeClock:
@@ -17,5 +17,6 @@ class FakeClock:
         self._monotonic_s += seconds
 
     def sets_wall_clock(self, by_ms: int) -> None:
-        """As an operator or a time server does; the monotonic one goes on."""
+        """Set the wall clock, as an operator or a time server does; the monotonic clock is
+        unaffected."""
         self._now_ms += by_ms

@@ -1,4 +1,4 @@
-"""Records of completions, by what is said of them."""
+"""Completion records with given fields."""
 
 from typing import Any, Final
 

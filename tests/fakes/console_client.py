@@ -1,4 +1,4 @@
-"""A browser of the console."""
+"""A browser that uses the console."""
 
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from console.sign_in.session_store import SessionStore
 
 
 class Client(DjangoClient):
-    """Django's own takes the session's key for the cookie; here the cookie is a token."""
+    """A test client for cookies that hold a token; Django's client puts the session key there."""
 
     @property
     def session(self) -> Any:

@@ -1,5 +1,7 @@
-"""An engine that goes on with a text that it knows, wherever a prompt leaves off in it, a token a
-millisecond; and that may hang up on the way. It keeps what it was asked."""
+"""An engine that continues a known text from the point where the prompt ends in it.
+
+It writes one token a millisecond, can close the connection on the way, and records its requests.
+"""
 
 import asyncio
 import json
@@ -17,10 +19,11 @@ _TOKEN_S = 0.001
 @dataclass
 class WritingEngine:
     token_ids: Sequence[int]  # of the whole text
-    texts: Sequence[str]  # what each of them adds
+    texts: Sequence[str]  # the text that each token adds
     host: str
     url: str = ""
-    tears_after: int | None = None  # tokens of a completion; None: it does not
+    # tokens of a completion after which it closes the connection; None: it does not
+    tears_after: int | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
@@ -47,7 +50,7 @@ class WritingEngine:
         return response
 
     def _written(self, prompt: list[int]) -> int:
-        """How many tokens of the text the prompt ends with."""
+        """Return the number of the text's tokens with which the prompt ends."""
         each = range(len(self.token_ids), 0, -1)
         return next((n for n in each if prompt[-n:] == list(self.token_ids[:n])), 0)
 
@@ -61,7 +64,7 @@ async def _say(response: web.StreamResponse, event: dict[str, Any]) -> None:
 
 @contextmanager
 def writing_engine(engine: WritingEngine) -> Iterator[WritingEngine]:
-    """In a thread of its own."""
+    """Run the engine in its own thread."""
     loop, started = asyncio.new_event_loop(), threading.Event()
     thread = threading.Thread(target=_serve, args=(engine, loop, started), daemon=True)
     thread.start()

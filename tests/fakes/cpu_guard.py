@@ -1,4 +1,4 @@
-"""A guard around work that would block the event loop on an input made for that."""
+"""A guard around code that hostile input could make run for very long."""
 
 import signal
 from collections.abc import Iterator
@@ -7,13 +7,15 @@ from types import FrameType
 
 
 class TooLong(Exception):
-    """Raised where the work was under way."""
+    """Raised inside the code when its time is over."""
 
 
 @contextmanager
 def cpu_guard(limit_s: int = 5) -> Iterator[None]:
-    """Of processor time, so that a busy machine makes no difference. Generous: what it stands
-    against would take minutes. An expression of `re` is interrupted as well."""
+    """Limit the CPU time of a block, so that a busy machine makes no difference.
+
+    The limit is generous: the attacks would take minutes. A running `re` match is interrupted too.
+    """
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise TooLong

@@ -1,4 +1,4 @@
-"""A DNS that knows loopback names, and never answers for others, as far as anybody would wait."""
+"""A DNS that resolves some loopback names and hangs for others."""
 
 import socket
 import threading
@@ -12,13 +12,13 @@ _GIVEN_UP_S = 20.0
 
 @contextmanager
 def silent_names() -> Iterator[None]:
-    """`*.silent.test` is waited for in vain, `*.known.test` is 127.0.0.1."""
+    """Let `*.silent.test` hang, and resolve `*.known.test` to 127.0.0.1."""
     over, asked = threading.Event(), socket.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **fields: Any) -> Any:
         if str(host).endswith(".silent.test"):
             over.wait(_GIVEN_UP_S)
-            raise socket.gaierror(socket.EAI_AGAIN, "nobody answers")
+            raise socket.gaierror(socket.EAI_AGAIN, "no response")
         return asked("127.0.0.1" if str(host).endswith(".known.test") else host, *args, **fields)
 
     with patch.object(socket, "getaddrinfo", getaddrinfo):

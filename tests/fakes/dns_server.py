@@ -1,4 +1,4 @@
-"""A DNS server of a few lines, on a UDP port of this machine."""
+"""A minimal DNS server on a UDP port of this machine."""
 
 import asyncio
 import threading
@@ -59,7 +59,7 @@ async def dns_server() -> AsyncIterator[DnsServer]:
 
 @contextmanager
 def dns_server_beside() -> Iterator[DnsServer]:
-    """In a thread of its own: for whoever blocks the tests' loop meanwhile."""
+    """Run the server in its own thread, for tests that block their event loop."""
     made: list[DnsServer] = []
     started, loop = threading.Event(), asyncio.new_event_loop()
 

@@ -1,5 +1,7 @@
-"""An embedding engine as the network shows one: /v1/embeddings over HTTP, with vectors that count
-words, so that texts with words in common are alike."""
+"""An embedding engine that serves /v1/embeddings over HTTP.
+
+Its vectors count words, so texts with common words are similar.
+"""
 
 import hashlib
 import json
@@ -30,9 +32,9 @@ def embedding_of(text: str) -> list[float]:
 class FakeEmbeddings:
     url: str = ""
     model: str = MODEL
-    texts: list[str] = field(default_factory=list)  # all that it was sent
+    texts: list[str] = field(default_factory=list)  # all texts that it received
     status: int = 200
-    answer: bytes | None = None  # None: the vectors
+    answer: bytes | None = None  # None: it returns the vectors
 
     def reply(self, body: dict[str, Any]) -> bytes:
         assert body["model"] == self.model
@@ -41,7 +43,7 @@ class FakeEmbeddings:
         if self.answer is not None:
             return self.answer
         vectors = [embedding_of(text) for text in body["input"]]
-        # In any order, as the protocol allows.
+        # In reverse order: the protocol allows any order.
         data = [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)][::-1]
         return json.dumps({"data": data}).encode()
 

@@ -1,4 +1,4 @@
-"""An engine that says what a test tells it to, and counts who is still listening."""
+"""An engine that writes the chunks that a test gives it, and counts its open streams."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 
 
 def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[EngineChunk]:
-    """One token a text; the last chunk brings the stop."""
+    """Return chunks of one token for each text; the last chunk has the stop reason."""
     last = len(texts) - 1
     return [
         EngineChunk(text=text, generated_tokens=index + 1, stop=stop if index == last else None)
@@ -19,11 +19,11 @@ def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[En
 
 
 class FakeEngine:
-    """Says `chunks`; then hangs if told so, or fails with `error`.
+    """Yields `chunks`, and can then hang or fail with `error`.
 
-    `error_at_start` is raised before anything is begun; `failing` the same by a replica's address,
-    `silent` in place of its first chunk. `torn` says by address what it says before it is lost;
-    those `stuck` never say anything.
+    `error_at_start` is raised before anything is sent. `failing` contains such errors by a
+    replica's URL; errors in `silent` replace the first chunk. `torn` contains by URL the chunks
+    that a replica sends before its connection is lost. Replicas in `stuck` never send anything.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Exports of a company, asked for and built as the worker does."""
+"""Exports of a company, requested and built as the worker does."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -43,13 +43,13 @@ def made(company: Company, build_id: uuid.UUID) -> BuildView:
 
 
 def file_of(company: Company, build_id: uuid.UUID) -> bytes:
-    """As a download would give it."""
+    """Return the file that a download would deliver."""
     object_ids = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
     return b"".join(sealed_objects.get(company.tenant_id, build_id, each) for each in object_ids)
 
 
 def make_export(company: Company) -> str:
-    """A finished one; those that tests have left are over before."""
+    """Make a finished export, after ending those of earlier tests."""
     end_all(company)
     build_id = ask_for(company)
     build_all(company)
@@ -57,7 +57,7 @@ def make_export(company: Company) -> str:
 
 
 def end_all(company: Company) -> None:
-    """So that no bound is reached."""
+    """End all exports of the company, so that no limit is reached."""
     with tenant_scope(company.tenant_id):
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id).exclude(state__in=TERMINAL)
         rows.filter(state__in=UNDER_WAY).update(state=JobState.CANCELLED)

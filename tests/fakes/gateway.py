@@ -1,4 +1,4 @@
-"""A whole data plane of fakes at its edges: real stages, no network."""
+"""A whole data plane with fakes at its edges: real stages, no network."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +45,7 @@ class FakeGateway:
             model="demo",
             max_context_tokens=8_192,
             clock=FakeClock(),
-            style=PromptOptions(heals_words=False),  # as the demonstration pool has it
+            style=PromptOptions(heals_words=False),  # as in the demonstration pool
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(
@@ -68,7 +68,7 @@ class FakeGateway:
         return KEY.text
 
     def exclude(self, globs: dict[str, tuple[str, ...]], *, requires_path: bool = False) -> None:
-        """From now on, for the tenant whose key it is."""
+        """Set the content exclusion of the tenant that owns the key."""
         policy = make_policy(content_exclusion=globs, requires_path=requires_path)
         version = max(self.authority.versions.values()) + 1
         self.authority.replace(make_snapshot(make_credential(KEY), policy=policy, version=version))

@@ -1,4 +1,4 @@
-"""The gateway's application over a data plane of fakes, asked as by HTTP."""
+"""The gateway's application over a data plane of fakes, called with HTTP requests."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ DEADLINE_S: Final = 5
 
 @asynccontextmanager
 async def application(gateway: FakeGateway) -> AsyncIterator[GatewayApplication]:
-    """Started, and ended with the context."""
+    """Start the application, and stop it at the end of the block."""
 
     @asynccontextmanager
     async def open_plane() -> AsyncIterator[DataPlane]:
@@ -45,7 +45,7 @@ async def ask(
     key: str | None = KEY.text,
     headers: Headers | None = None,
 ) -> FakeServer:
-    """`body`: bytes as they are, anything else as JSON."""
+    """Send a request; `body` is sent as it is if it is bytes, and as JSON otherwise."""
     server = FakeServer(http_scope(path, key=key, method=method, headers=headers))
     server.sends("http.request", body=body if isinstance(body, bytes) else _json(body))
     async with application(gateway) as app, asyncio.timeout(DEADLINE_S):
@@ -54,10 +54,10 @@ async def ask(
 
 
 def drafted(gateway: FakeGateway) -> str:
-    """The prompt that reached the engine, as text."""
+    """Return the prompt that reached the engine, as text."""
     (request,) = gateway.engine.requests
     (writer,) = set(gateway.plane.writers.values())
-    tokenizer = writer.tokens._with_markers  # nobody else turns token ids into text
+    tokenizer = writer.tokens._with_markers  # the only access to a decoder of token IDs
     return str(tokenizer.decode(request.token_ids, skip_special_tokens=False))
 
 

@@ -1,4 +1,4 @@
-"""A server that answers exactly what a test tells it to, and a client that asks it."""
+"""A server that sends exactly the responses that a test gives it, and a client for it."""
 
 import asyncio
 import ssl
@@ -17,7 +17,7 @@ def chunk(data: bytes) -> bytes:
 
 
 class Server:
-    """Reads a request, writes what `say` holds next, and so on; closes at None."""
+    """Reads a request, writes the next response, and so on; closes at None."""
 
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = list(answers)
@@ -38,14 +38,14 @@ class Server:
                 writer.write(answer)
                 await writer.drain()
         except OSError:
-            pass  # the client has left
+            pass  # the client has disconnected
         finally:
             self.num_open -= 1
             writer.close()
 
 
 async def _request(reader: asyncio.StreamReader) -> bytes:
-    """Empty at the end of the connection."""
+    """Read a request; return no bytes at the end of the connection."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
@@ -67,7 +67,7 @@ async def serving(
 
 
 async def lines_of(server: Server, client: HttpClient, body: bytes = b"{}") -> list[bytes]:
-    """All lines of one answer."""
+    """Return all lines of one response."""
     answer = await client.post(server.url, body)
     try:
         found: list[bytes] = []

@@ -1,20 +1,21 @@
-"""A shipment in memory, which can be told to fail, and to lose what it has."""
+"""An in-memory journal shipper that can fail and can lose its entries."""
 
 from caret.contracts.usage import UsageRecord, decode_records
 from inference.recording.journal import EntryId, IngestionBacklog, ShipmentReceipt
 
 
 class FakeShipment:
-    """Fails while `fails`; with `max_calls`, after so many deliveries. Each call is one entry."""
+    """Fails while `fails` is set, or after `max_calls` deliveries. Each call is one entry."""
 
     def __init__(
         self, *, fails: bool = False, max_calls: int | None = None, ingests: bool = True
     ) -> None:
-        """`ingests`: at once all that comes; else nothing, until it is told so."""
+        """Ingest every entry at once with `ingests`; without it, none until the test says so."""
         self.fails = fails
         self.max_calls = max_calls
         self.ingests = ingests
-        self.oldest: EntryId = (1, 0)  # that is not ingested, while it does not ingest
+        # the oldest entry that is not ingested, while it does not ingest
+        self.oldest: EntryId = (1, 0)
         self.server = "first"
         self.calls: list[list[bytes]] = []
 

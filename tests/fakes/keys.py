@@ -1,4 +1,4 @@
-"""A tenant that has many keys."""
+"""A tenant with many API keys."""
 
 import secrets
 from datetime import datetime

@@ -1,5 +1,8 @@
-"""The Kubernetes API for EndpointSlices: lists, watches by resource versions in lines of a chunked
-body, bookmarks, 410 for versions that it has forgotten, and who may ask."""
+"""The Kubernetes API for EndpointSlices.
+
+It serves lists, watches by resource version as lines of a chunked body, bookmarks, 410 for versions
+that it no longer knows, and authorization.
+"""
 
 import asyncio
 import json
@@ -29,9 +32,10 @@ class KubernetesServer:
     token: str = "first"
     url: str = ""
     version: int = 100
-    oldest: int = 100  # of the versions from which it can go on
+    oldest: int = 100  # of the versions from which a watch can continue
     is_broken: bool = False
-    held: asyncio.Event | None = None  # lists asked for from now on wait for it, once they are made
+    # once set, new list responses wait for it after they are made
+    held: asyncio.Event | None = None
     max_watch_s: float = 30.0
     bookmarks_every_s: float | None = None
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
@@ -47,7 +51,7 @@ class KubernetesServer:
         family: str = "IPv4",
         namespace: str = NAMESPACE,
     ) -> None:
-        """From now on there is this slice."""
+        """Add or change this slice."""
         kind = "MODIFIED" if name in self.objects else "ADDED"
         self.version += 1
         self.objects[name] = {
@@ -67,14 +71,14 @@ class KubernetesServer:
         self.events.append((self.version, {"type": kind, "object": self.objects[name]}))
 
     def loses(self, name: str) -> None:
-        """The slice is deleted."""
+        """Delete the slice."""
         gone = self.objects.pop(name)
         self.version += 1
         gone["metadata"]["resourceVersion"] = str(self.version)
         self.events.append((self.version, {"type": "DELETED", "object": gone}))
 
     def forgets(self) -> None:
-        """It cannot go on from any version before this."""
+        """Forget all earlier versions, so that no watch can continue from them."""
         self.oldest = self.version = self.version + 1
         self.events.clear()
 
@@ -135,7 +139,7 @@ class KubernetesServer:
             await asyncio.sleep(_POLL_S)
 
     async def _line(self, response: web.StreamResponse, event: dict[str, Any]) -> None:
-        """In two chunks: lines and chunks are different things."""
+        """Send a line in two chunks: a line need not be one chunk."""
         line = json.dumps(event).encode() + b"\n"
         await response.write(line[:20])
         await response.write(line[20:])
@@ -173,7 +177,7 @@ async def kubernetes_server(
 
 @contextmanager
 def kubernetes_server_beside() -> Iterator[KubernetesServer]:
-    """In a thread of its own: for whoever blocks the tests' loop meanwhile."""
+    """Run the server in its own thread, for tests that block their event loop."""
     made: list[KubernetesServer] = []
     started, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
 

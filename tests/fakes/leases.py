@@ -1,5 +1,7 @@
-"""The store of the leases in memory: the same arithmetic as the script. It may be away, or do what
-it was asked and lose the answer."""
+"""An in-memory lease store with the same arithmetic as the Redis script.
+
+It can be unavailable, or do the work and lose the response.
+"""
 
 import asyncio
 import math
@@ -32,7 +34,7 @@ class Lease:
 class Pool:
     used: int = 0  # of a budget, leases included
     raised: int = 0
-    full_at_s: float = 0.0  # of a rate
+    full_at_s: float = 0.0  # of a rate limit
     leases: dict[str, Lease] = field(default_factory=dict)
 
     def take_back_ended_leases(self, now_s: float, *, but: str) -> int:
@@ -73,7 +75,7 @@ class FakeLeaseStore:
         return len(self.calls)
 
     def spent(self, key: str) -> int:
-        """Of a budget, without what is leased."""
+        """Return the units used from a budget, without the leased ones."""
         return self.pools[key].used - self.held(key)
 
     def held(self, key: str) -> int:

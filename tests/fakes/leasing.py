@@ -1,4 +1,4 @@
-"""A gateway that spends of leases, and the buckets that it spends of."""
+"""A gateway that spends from leases, and the buckets behind them."""
 
 import asyncio
 from dataclasses import replace
@@ -22,19 +22,19 @@ BUDGET = replace(RULE, kind="tokens", key="caret:token-quota:{acme}", interval_s
 
 
 class TurnedStore(FakeLeaseStore):
-    """Its clock stands until a test turns it."""
+    """A lease store whose clock only a test advances."""
 
     clock: FakeClock
 
 
 class Gateway:
-    """One of those that share a store."""
+    """One of the gateways that share a store."""
 
     def __init__(self, store: TurnedStore, *, max_buckets: int = 100) -> None:
         self.leases = Leases(store, store.clock, max_buckets=max_buckets)
 
     async def spends(self, *wants: SpendRequest) -> float:
-        """How long it is told to wait; 0: it may, and has used all."""
+        """Spend the units and return 0, or return the seconds to wait if they are refused."""
         try:
             for spent in await self.leases.take(wants):
                 self.leases.settle(spent, spent.units)
@@ -45,10 +45,10 @@ class Gateway:
         return 0.0
 
     async def spends_many(self, want: SpendRequest, count: int) -> int:
-        """How many of them were let through."""
+        """Return how many of the requests were admitted."""
         return sum([await self.spends(want) == 0.0 for _ in range(count)])
 
     async def settles(self) -> None:
-        """Lets what goes on in the background come to its end."""
+        """Let the background tasks finish."""
         for _ in range(6):
             await asyncio.sleep(0)

@@ -1,5 +1,7 @@
-"""A passkey in software: what an authenticator and a browser answer to a page's question, by the
-book (WebAuthn level 2), signed by a key of its own."""
+"""A passkey in software: the responses of an authenticator and a browser (WebAuthn level 2).
+
+It signs with its own key.
+"""
 
 import hashlib
 import json
@@ -22,8 +24,8 @@ class SoftPasskey:
         default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
     )
     id: bytes = field(default_factory=lambda: secrets.token_bytes(32))
-    user: bytes = b""  # whose it is, from the question that made it
-    knows_its_user: bool = True  # by a finger or a PIN; False: any touch will do
+    user: bytes = b""  # the user handle from the challenge that created the passkey
+    knows_its_user: bool = True  # verified by a fingerprint or a PIN; False: any touch is enough
     origin: str = ORIGIN
 
     def create(self, question: dict[str, Any]) -> dict[str, Any]:

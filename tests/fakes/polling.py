@@ -1,11 +1,14 @@
-"""Waiting for what another task is about to do."""
+"""Waiting for the effects of another task."""
 
 import asyncio
 from collections.abc import Callable
 
 
 async def until(condition: Callable[[], bool], *, timeout_s: float = 5.0) -> None:
-    """Raises TimeoutError when `condition` does not come true in time."""
+    """Wait for the condition.
+
+    Raises TimeoutError if it does not become true in time.
+    """
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110  # what is waited for knows nothing of tests
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Replicas that say of themselves what a test has them say, and a resolver of names."""
+"""Replicas that report the identity that a test gives them, and a name resolver."""
 
 import asyncio
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ def identity(
 
 @dataclass
 class FakeNetwork:
-    """Both ports: who is where, and what it says."""
+    """Both ports: the addresses of names, and the identity of replicas."""
 
     said: dict[str, ReplicaIdentity] = field(default_factory=dict)  # by the replica's name
     failing: dict[str, Exception] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class FakeNetwork:
         return self.said[replica.name]
 
     def holds(self, name: str) -> asyncio.Event:
-        """It answers once this is set."""
+        """Make the replica's response wait for the returned event."""
         return self.held.setdefault(name, asyncio.Event())
 
     async def addresses(self, name: str) -> frozenset[str]:
@@ -65,7 +65,7 @@ class FakeNetwork:
 
 @dataclass
 class Fleet:
-    """A membership of fakes over these pools."""
+    """A pool membership of fakes over these pools."""
 
     pools: tuple[Pool, ...]
     network: FakeNetwork = field(default_factory=FakeNetwork)

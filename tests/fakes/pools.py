@@ -47,7 +47,7 @@ def make_pools(*pools: Pool) -> PoolConfig:
 
 
 class SilentReader:
-    """Of an engine that tells nothing at /metrics."""
+    """Reads nothing: the engine has no values at /metrics."""
 
     async def read(self, _replica: Replica) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Prompts as the demonstration model gets them, and what is written in them."""
+"""Prompts as the demonstration model gets them, and their text."""
 
 from typing import Any
 

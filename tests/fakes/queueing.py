@@ -1,7 +1,7 @@
-"""A pool as a queueing model, in simulated time: what its load does under a given offer.
+"""A queueing model of a pool in simulated time.
 
-Requests arrive at random (Poisson); each replica serves first tokens one after the other, in times
-that are spread (log-normal); decoding goes on beside it. The real PoolLoadShedder admits requests.
+Requests arrive at random (Poisson). Each replica serves first tokens one after the other, in
+log-normal times. Decoding continues in parallel. The real PoolLoadShedder admits requests.
 """
 
 import heapq
@@ -35,9 +35,9 @@ class QueueModel:
     service_s: float = 0.02
     target_s: float = TARGET_S
     decode_s: float = 0.05
-    spread: float = 0.3  # of the logarithm
+    spread: float = 0.3  # standard deviation of the logarithm
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
-    tenants: Sequence[Principal] = ()  # as often as they ask
+    tenants: Sequence[Principal] = ()  # each as often as its share of the requests
     seed: int = 1
     now_s: float = 0.0
     offered: list[Offered] = field(default_factory=list)
@@ -58,7 +58,7 @@ class QueueModel:
         return self.num_replicas / self.service_s
 
     def run(self, until_s: float) -> None:
-        """May be called again, to go on."""
+        """Simulate until that time; a later call continues."""
         if not self._events:
             self._at(self.now_s, self._arrive)
         while self._events and self.now_s < until_s:
@@ -93,7 +93,7 @@ class QueueModel:
         )
 
     def _at(self, when_s: float, happen: Callable[[], None]) -> None:
-        self._num_events += 1  # decides between two at one time
+        self._num_events += 1  # orders events of the same time
         heapq.heappush(self._events, (when_s, self._num_events, happen))
 
 

@@ -1,4 +1,4 @@
-"""A server that writes whatever bytes a test has it write, as slowly as that makes them."""
+"""A server that writes the bytes that a test gives it, as slowly as the test produces them."""
 
 import socketserver
 import threading
@@ -15,13 +15,13 @@ class RawServer:
 
 @contextmanager
 def raw_server(pieces: Callable[[], Iterable[bytes]]) -> Iterator[RawServer]:
-    """`pieces` are what it writes once it has read something."""
+    """Run a server that writes `pieces` once it has read something."""
     made = RawServer()
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             made.asked.append(self.request.recv(65_536))
-            with suppress(OSError):  # the client has left
+            with suppress(OSError):  # the client has disconnected
                 for piece in pieces():
                     self.request.sendall(piece)
 

@@ -1,4 +1,4 @@
-"""The little of Redis that the gateway's feeds use: hashes and counters."""
+"""The part of Redis that the gateway's feeds use: hashes and counters."""
 
 from collections.abc import Sequence
 
@@ -18,22 +18,22 @@ class FakeRedis:
         self.plant(snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot))
 
     def plant(self, tenant_id: str, version: int, data: bytes) -> None:
-        """Whatever `data` is."""
+        """Publish any bytes as a snapshot, valid or not."""
         self.hashes[SNAPSHOTS][tenant_id.encode()] = data
         self.hashes[VERSIONS][tenant_id.encode()] = str(version).encode()
         self.values[CHANGES] = str(int(self.values.get(CHANGES, b"0")) + 1).encode()
 
     def mend(self, snapshot: TenantSnapshot) -> None:
-        """Puts the snapshot in place of a damaged one, and tells nobody."""
+        """Replace a damaged snapshot without announcing the change."""
         self.hashes[SNAPSHOTS][snapshot.tenant_id.encode()] = encode_snapshot(snapshot)
 
     def drain(self, *names: str) -> None:
-        """These and no others."""
+        """Set the drained replicas to exactly these."""
         self.hashes[DRAINS] = {name.encode(): b"of a version that is not read" for name in names}
         self.values[DRAINS_VERSION] = str(int(self.values.get(DRAINS_VERSION, b"0")) + 1).encode()
 
     def add(self, **entries: bytes) -> None:
-        """These and no others."""
+        """Set the added replicas to exactly these."""
         self.hashes[ADDITIONS] = {name.encode(): data for name, data in entries.items()}
         version = int(self.values.get(ADDITIONS_VERSION, b"0")) + 1
         self.values[ADDITIONS_VERSION] = str(version).encode()

@@ -1,4 +1,4 @@
-"""Accounts of completions that have ended: a millisecond in each stage, unless a test says else."""
+"""Traces of completions that have ended, with a millisecond in each stage by default."""
 
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ def make_ended(
     took_s: dict[str, float] | None = None,
     **fields: Any,
 ) -> RequestTrace:
-    """It ended in the stage `until`."""
+    """Return a trace that ended in the stage `until`."""
     clock = clock or FakeClock()
     account = make_account(clock)
     account.request, account.principal = make_request(), make_principal()

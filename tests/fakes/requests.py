@@ -1,4 +1,4 @@
-"""Requests at each stage of the sentence, with plain defaults."""
+"""Requests at each stage of the pipeline, with plain defaults."""
 
 from typing import Any
 

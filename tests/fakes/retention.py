@@ -1,4 +1,4 @@
-"""Holds and certificates of a company."""
+"""Legal holds and certificates of a company."""
 
 from django.utils import timezone
 
@@ -10,7 +10,8 @@ from tests.fixtures.companies import Company
 
 
 def make_hold(company: Company) -> str:
-    new = NewHold("matter", "letter", since=timezone.now())  # of the future: it holds nothing
+    # starts now, so it covers no existing data
+    new = NewHold("matter", "letter", since=timezone.now())
     return str(place_hold(actor=company.administrator.actor, new=new, now=timezone.now()))
 
 

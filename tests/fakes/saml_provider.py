@@ -1,6 +1,6 @@
-"""A SAML identity provider: signs with a key of its own (libxmlsec), and asserts what a test says.
+"""A SAML identity provider that signs with its own key (libxmlsec) and asserts what a test says.
 
-Nothing runs: what a browser would carry between the two sites is carried by the test.
+It runs no server: the test carries the messages that a browser would carry.
 """
 
 import base64
@@ -50,9 +50,9 @@ _RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInst
 
 @dataclass(frozen=True)
 class Said:
-    """An answer before it is signed; what is None is left out."""
+    """A response before it is signed; fields that are None are left out."""
 
-    email: str  # XML, so that a test may write more than text
+    email: str  # XML, so that a test can include markup
     question: str | None
     acs_url: str | None
     audience: str | None
@@ -60,12 +60,13 @@ class Said:
     confirmed_question: str | None
     lasts_s: float = 300.0
     signed_in_s_ago: float = 0.0
-    is_asked_again: bool = False  # by ForceAuthn; what it answers is the test's
+    is_asked_again: bool = False  # by ForceAuthn; the test decides on the response
     has_name_id: bool = True
     sp_name_qualifier: str | None = None
     has_email_attribute: bool = True
     attributes: tuple[tuple[str, str], ...] = ()  # further ones, by name
-    edit: Callable[[str], str] | None = None  # the assertion, before it is signed; None: not
+    # changes the assertion before it is signed; None: no change
+    edit: Callable[[str], str] | None = None
     issuer: str | None = None  # None: the provider's own
     algorithm: str = Saml.RSA_SHA256
     is_signed: bool = True
@@ -80,7 +81,7 @@ class SamlProvider:
     key: rsa.RSAPrivateKey = field(
         default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
     )
-    lets_in: str = ""  # an address
+    lets_in: str = ""  # an email address
     signs_with: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
 
     @property
@@ -107,7 +108,7 @@ class SamlProvider:
         ).format(**facts)
 
     def asked(self, url: str, email: str) -> Said:
-        """What it says of whom it has let in, to the question in a redirect."""
+        """Return the assertion about the signed-in user for the request in a redirect."""
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
         sent = base64.b64decode(parse_qs(parts.query)["SAMLRequest"][0])
@@ -119,7 +120,7 @@ class SamlProvider:
         return replace(said, is_asked_again=question.get("ForceAuthn") == "true")
 
     def answer(self, said: Said, **changes: Any) -> str:
-        """As a browser posts it."""
+        """Return the response as a browser posts it."""
         return encoded(self.response(replace(said, **changes)))
 
     def response(self, said: Said) -> str:

@@ -1,5 +1,7 @@
-"""An engine that answers each completion at once, and says of itself at /metrics what a test has it
-say: for what operators see of engines."""
+"""An engine that answers each completion at once and reports given values at /metrics.
+
+Tests of the views of operators use it.
+"""
 
 import asyncio
 import json
@@ -18,12 +20,12 @@ _MANY = 64 * 1024 * 1024
 class ToldEngine:
     url: str = ""
     wait_s: float = 0.0  # before a completion's first token
-    told: dict[str, float] = field(default_factory=dict)  # vLLM's names, without the prefix
+    told: dict[str, float] = field(default_factory=dict)  # by vLLM's names, without the prefix
     cached_tokens: int = 0
     host: str = "127.0.0.1"
     port: int = 0  # 0: any
-    block_size: int | None = None  # None: it does not say
-    root: str = ""  # of the model that it serves; "": it knows no such question
+    block_size: int | None = None  # None: it does not report one
+    root: str = ""  # of the model that it serves; "": it does not support that request
     num_completions: int = 0
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
@@ -57,7 +59,7 @@ class ToldEngine:
 
 @contextmanager
 def told_engine(**fields: Any) -> Iterator[ToldEngine]:
-    """In a thread of its own: whoever asks it may be a test without a loop."""
+    """Run the engine in its own thread, because the test may have no event loop."""
     engine, loop = ToldEngine(**fields), asyncio.new_event_loop()
     started = threading.Event()
     thread = threading.Thread(target=_serve, args=(engine, loop, started), daemon=True)

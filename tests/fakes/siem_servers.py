@@ -1,4 +1,4 @@
-"""Somebody else's SIEM: a real HTTP server and a real syslog server, on the loopback address."""
+"""A customer's SIEM: a real HTTP server and a real syslog server, on the loopback address."""
 
 import datetime
 import http.server
@@ -21,13 +21,13 @@ from tests.fixtures.companies import Company
 
 @dataclass
 class Hook:
-    """A webhook that answers what it is told to: 204 unless `statuses` holds something else."""
+    """A webhook that responds with 204, unless `statuses` contains other statuses."""
 
     secret: str = ""
     url: str = ""
     statuses: list[int] = field(default_factory=list)
-    headers: Mapping[str, str] = field(default_factory=dict)  # of its answers
-    got: list[dict[str, Any]] = field(default_factory=list)  # what it took
+    headers: Mapping[str, str] = field(default_factory=dict)  # of its responses
+    got: list[dict[str, Any]] = field(default_factory=list)  # the payloads that it accepted
     ids: list[str] = field(default_factory=list)
     num_asked: int = 0
     last: tuple[bytes, Mapping[str, str]] | None = None
@@ -46,7 +46,7 @@ class Hook:
         return status
 
     def _verified(self, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Whatever the time: tests turn the clock."""
+        """Verify the signature at any time, because tests change the clock."""
         sent_at = datetime.datetime.fromtimestamp(int(headers["webhook-timestamp"]), datetime.UTC)
         signed = Webhook(self.secret).sign(headers["webhook-id"], sent_at, body.decode())
         assert signed == headers["webhook-signature"]
@@ -57,7 +57,7 @@ class Hook:
 @dataclass
 class Syslog:
     port: int = 0
-    breaks_off: bool = False  # resets each connection before it has read anything
+    breaks_off: bool = False  # resets each connection before it reads anything
     lines: list[str] = field(default_factory=list)
     num_connections: int = 0
 
@@ -127,7 +127,7 @@ class _Quiet(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that does not trust us breaks off: nothing to tell."""
+        """Ignore errors of clients that distrust the certificate and disconnect."""
 
 
 @contextmanager
@@ -143,6 +143,6 @@ def _running(server: socketserver.BaseServer) -> Iterator[None]:
 
 
 def make_sink(company: Company, address: str = "https://siem.invalid/hook") -> str:
-    """Its id."""
+    """Create an audit sink and return its ID."""
     new = NewSink(name=secrets.token_hex(4), address=address, from_sequence=None)
     return str(create_sink(actor=company.platform, new=new, now=timezone.now()).sink.id)

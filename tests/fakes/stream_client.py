@@ -1,4 +1,4 @@
-"""An editor at the other side of a connection, with an engine behind it."""
+"""An editor at the other end of a connection, with an engine behind the gateway."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ PRINCIPAL = make_principal()
 
 
 class Editor:
-    """The other side of a connection, with an engine behind it."""
+    """The client's end of a connection, with an engine behind the gateway."""
 
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
@@ -95,7 +95,7 @@ class Editor:
 
 
 async def _complete(engine: Engine, arrival: IncomingRequest, client: ResponseWriter) -> None:
-    """The end of the sentence: from the engine to the client."""
+    """Run the last stages: from the engine to the client."""
     account = RequestTrace(arrival=arrival, clock=FakeClock())
     async with (
         stream(client, account) as send,

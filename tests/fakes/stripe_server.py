@@ -1,5 +1,8 @@
-"""Stripe as an HTTP server that keeps its rules: keys, idempotency, identifiers for 24 hours, times
-within 35 days, meters and their sums. It can be told to fail, before or after doing its part."""
+"""An HTTP server that follows Stripe's rules.
+
+It checks keys, idempotency, identifiers for 24 hours, times within 35 days, meters and their sums.
+It can fail, before or after it has done its work.
+"""
 
 import base64
 import json
@@ -14,13 +17,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 SECRET = "sk_test_0123456789"
-_PAGE = 4  # meters, so that there are several pages
+_PAGE = 4  # meters on a page, so that there are several pages
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    status: int | None  # None: it never answers
-    is_done_before: bool = False  # it has done its part all the same
+    status: int | None  # None: it never responds
+    is_done_before: bool = False  # it fails after it has done its work
 
 
 @dataclass(slots=True)
@@ -38,7 +41,7 @@ class StripeServer:
     now: datetime
     meters: tuple[str, ...]  # event names
     faults: list[Fault] = field(default_factory=list)  # of the next calls
-    customers: dict[str, str] = field(default_factory=dict)  # id by idempotency key
+    customers: dict[str, str] = field(default_factory=dict)  # ID by idempotency key
     events: list[Taken] = field(default_factory=list)
     num_calls: int = 0
     url: str = ""
@@ -137,7 +140,7 @@ def _handler(server: StripeServer) -> type[BaseHTTPRequestHandler]:
                 if fault is None or fault.is_done_before:
                     status, answer = server.answer(self.command, self.path, headers, form)
             if fault is not None and fault.status is None:
-                time.sleep(0.4)  # longer than the client of these tests waits
+                time.sleep(0.4)  # longer than these tests' client waits
                 self.close_connection = True
                 return
             self._say(status if fault is None else fault.status or 500, answer)

@@ -1,4 +1,4 @@
-"""A gateway's newest-wins, and tasks that hold a request open."""
+"""A gateway that supersedes older requests, and tasks that hold a request open."""
 
 import asyncio
 from contextlib import suppress
@@ -18,7 +18,7 @@ from tests.fakes.tenants import ROOT_SECRET, make_principal
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A request that is under way, or how it ended."""
+    """A request in flight, or the way in which it ended."""
 
     task: asyncio.Task[str]
 
@@ -35,7 +35,7 @@ class ClaimingGateway:
         self.held: list[Held] = []
 
     async def begins(self, principal: Principal | None = None, **fields: Any) -> Held:
-        """A request that goes on until it is superseded; a millisecond after the one before."""
+        """Begin a request a millisecond after the last one; it continues until it is superseded."""
         self.clock.pass_s(0.001)
         account = RequestTrace(arrival=make_arrival(clock=self.clock), clock=self.clock)
         holding = self._hold(principal or make_principal(), make_request(**fields), account)

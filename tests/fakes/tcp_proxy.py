@@ -1,5 +1,8 @@
-"""A way to a Unix socket, by a TCP port, that can be cut: what is under way then is lost, nobody is
-told, and whoever tries anew gets no answer. Short of that, some answers may be slow or lost."""
+"""A TCP proxy to a Unix socket that can be cut.
+
+Data in transit is then lost without notice, and new connections get no response. It can also delay
+or lose some responses.
+"""
 
 import asyncio
 import random
@@ -14,11 +17,11 @@ _SLOW_S: Final = 0.6  # longer than a gateway waits
 class CutWay:
     def __init__(self, target: str) -> None:
         self._target = target
-        self.slow_share = 0.0  # of the answers
+        self.slow_share = 0.0  # of the responses
         self.lost_share = 0.0
         self.port = 0
         self.is_cut = False
-        self.drops_answers = False  # what is asked arrives, what is answered does not
+        self.drops_answers = False  # requests arrive, responses do not
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_unix_connection(self._target)
@@ -49,7 +52,7 @@ class CutWay:
 
 @contextmanager
 def cut_way(target: str) -> Iterator[CutWay]:
-    """In a thread of its own: its users are other processes."""
+    """Run the proxy in its own thread; its clients are other processes."""
     way, loop = CutWay(target), asyncio.new_event_loop()
     started, ended = threading.Event(), asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Tenants as the data plane sees them, without a database: acme, and globex next door."""
+"""Tenants as the data plane sees them, without a database: acme, and globex as another tenant."""
 
 from typing import Any, Final
 
@@ -109,6 +109,6 @@ def make_principal(
 
 
 def _of_user(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
-    """With the budgets that concern him, as Authority gives it."""
+    """Return the snapshot with the user's budgets, as Authority does."""
     spending = SpendingByUser(snapshot.spending).of(user_id)
     return msgspec.structs.replace(snapshot, spending=spending)

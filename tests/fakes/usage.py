@@ -1,4 +1,4 @@
-"""Usage records that can be told apart."""
+"""Usage records that differ from each other."""
 
 from caret.contracts.usage import OutcomeEvent, OutcomeRecord
 from caret.foundation.ids import RequestId

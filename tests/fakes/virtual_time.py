@@ -1,4 +1,4 @@
-"""An event loop whose time passes at once: sleeping for an hour takes no longer than a callback."""
+"""An event loop in virtual time: sleeping for an hour takes no longer than a callback."""
 
 import asyncio
 import selectors
@@ -15,7 +15,7 @@ class _Selector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise RuntimeError("everything waits, and nothing will wake it")
+            raise RuntimeError("every task waits, and no timer is due")
         self.now_s += max(0.0, timeout)
         return super().select(0)
 
@@ -30,7 +30,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock:
-    """The clock of the loop that runs."""
+    """The clock of the running loop."""
 
     def now_ms(self) -> int:
         return 1_750_000_000_000 + round(self.monotonic_s() * 1000)

@@ -1,4 +1,4 @@
-"""Reads a workbook back, as far as exports write one: the cells of its sheet, as text or number."""
+"""A reader for the workbooks that exports write: the cells of the sheet, as text or number."""
 
 import io
 import re
@@ -9,7 +9,10 @@ _SPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 def read_workbook(data: bytes) -> list[dict[str, str | float | bool | None]]:
-    """By the names in the first row. A formula is an error: exports have none."""
+    """Return the rows by the names in the first row.
+
+    A formula is an error: exports contain none.
+    """
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))  # noqa: S314  # our own
     assert sheet.find(f".//{_SPACE}f") is None
@@ -18,7 +21,7 @@ def read_workbook(data: bytes) -> list[dict[str, str | float | bool | None]]:
 
 
 def _cells(row: ElementTree.Element) -> dict[str, str | float | bool]:
-    """By the letters of their columns."""
+    """Return the cells by the letters of their columns."""
     return {re.sub(r"\d", "", cell.attrib["r"]): _value(cell) for cell in row}
 
 

@@ -1,1 +1,1 @@
-"""Planted faults: they measure what the test suite catches."""
+"""Planted faults, which measure how many defects the test suite catches."""

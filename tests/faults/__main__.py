@@ -41,7 +41,7 @@ Item = TypeVar("Item")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    # A run that is ended removes its copies and ends its tests.
+    # So that an interrupted run removes its copies and ends its tests.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         faults = [
@@ -68,9 +68,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="PATTERN", default=["*"])
     parser.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="skip what FILE has as caught")
+    parser.add_argument(
+        "--resume", action="store_true", help="skip faults that FILE lists as caught"
+    )
     parser.add_argument("--list", action="store_true", help="print the faults and run nothing")
-    parser.add_argument("--summary", type=Path, metavar="FILE", help="print what FILE has")
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="print a summary of FILE")
     return parser.parse_args(arguments)
 
 
@@ -101,7 +103,7 @@ def _try_all(faults: Sequence[Fault], results: Results, *, jobs: int) -> None:
 def _spread(
     work: Callable[[Scratch, Item], None], items: Sequence[Item], scratches: Sequence[Scratch]
 ) -> None:
-    """Do `work` on each item, one at a time in each scratch copy."""
+    """Do `work` on each item; each scratch copy handles one item at a time."""
     free: SimpleQueue[Scratch] = SimpleQueue()
     for scratch in scratches:
         free.put(scratch)
@@ -134,18 +136,21 @@ def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> None:
 
 
 def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
-    """Raises NoVerdict."""
+    """Try the fault's tests.
+
+    Raises NoVerdict.
+    """
     limit_s = _STACK_LIMIT_S if fault.needs_services else _UNIT_LIMIT_S
     if any(fnmatch(fault.file, pattern) for pattern in _MAKES_DATABASE):
         scratch = scratch.with_template(None)
     with scratch.planted(fault):
         verdict = try_tests(scratch, fault.pytest_arguments, limit_s=limit_s)
         if verdict.caught_by is None and fault.needs_services and scratch.template:
-            # Sound code made the template's database: the fault may be in that code.
+            # The template's database was made by correct code, but the fault may be in that code.
             fresh = try_tests(scratch.with_template(None), fault.pytest_arguments, limit_s=limit_s)
             verdict = Verdict(fresh.caught_by, verdict.seconds + fresh.seconds, fresh.is_timeout)
     if verdict.is_timeout and try_tests(scratch, fault.pytest_arguments, limit_s=limit_s).caught_by:
-        raise NoVerdict("its tests exceed the time limit, and do not pass without it either")
+        raise NoVerdict("its tests exceed the time limit, and also fail without the fault")
     return verdict
 
 

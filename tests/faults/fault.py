@@ -40,20 +40,24 @@ class Fault:
 
     @property
     def cost(self) -> int:
-        """How much its tests need: 0 for unit tests alone."""
+        """Return how much its tests need: 0 for unit tests alone."""
         return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
 
     @property
     def pytest_arguments(self) -> tuple[str, ...]:
-        """Return what selects its tests: pytest leaves out those of the deep suite by default."""
+        """Return the pytest arguments for its tests; pytest leaves out the deep suite by
+        default."""
         return (*(("-m", "") if self.suite == "deep" else ()), *self.tests)
 
     @property
     def needs_services(self) -> bool:
-        return self.cost > _FOLDERS.index("unit")  # tests of the architecture read the database
+        return self.cost > _FOLDERS.index("unit")  # architecture tests read the database
 
     def planted_in(self, text: str) -> str:
-        """Return `text` with the defect. Raises BadFault."""
+        """Return `text` with the defect.
+
+        Raises BadFault.
+        """
         found = text.count(self.find)
         if found != 1:
             raise BadFault(f"{self.id}: its text occurs {found} times in {self.file}, not once.")
@@ -61,7 +65,10 @@ class Fault:
 
 
 def read_catalogue(folder: Path = CATALOGUE) -> list[Fault]:
-    """Return the whole catalogue, the faults with the cheapest tests first. Raises BadFault."""
+    """Return the whole catalogue, the faults with the cheapest tests first.
+
+    Raises BadFault.
+    """
     faults = [fault for path in sorted(folder.glob("*.toml")) for fault in _read_file(path)]
     return sorted(faults, key=lambda fault: fault.cost)
 

@@ -24,7 +24,7 @@ class Result:
 
 
 class Results:
-    """Later lines of the file replace earlier ones of the same fault or test."""
+    """The results in a file. Later lines replace earlier ones of the same fault or test."""
 
     def __init__(self, path: Path | None, *, resume: bool) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class Results:
         self._add(Result(CONFIRMATION, test, test if fails else None, 0.0))
 
     def is_caught(self, fault: Fault) -> bool:
-        """Return whether a test caught the fault and does not fail without it."""
+        """Return True if a test caught the fault and does not fail without it."""
         result = self.find(FAULT, fault.id)
         if result is None or result.caught_by is None:
             return False

@@ -32,7 +32,7 @@ class Scratch:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of each process: the copy's packages precede the installed ones."""
+        """Return the environment of each process: the copy's packages come first."""
         roots = os.pathsep.join(str((self.root / name).resolve()) for name in _IMPORT_ROOTS)
         environment = {**os.environ, "PYTHONPATH": roots}
         # Compiling all modules again for each fault takes longer than most tests.
@@ -44,7 +44,10 @@ class Scratch:
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
-        """Plant the defect until the block ends. Raises BadFault."""
+        """Plant the defect until the block ends.
+
+        Raises BadFault.
+        """
         path = self.root / fault.file
         if not path.is_file():
             raise BadFault(f"{fault.id}: there is no file {fault.file}.")
@@ -59,7 +62,10 @@ class Scratch:
 
 @contextmanager
 def scratch_copy(repository: Path) -> Iterator[Scratch]:
-    """Make a copy, removed afterwards. Raises BadFault when Python would not import from it."""
+    """Make a copy, and remove it afterwards.
+
+    Raises BadFault if Python would not import from it.
+    """
     with tempfile.TemporaryDirectory(prefix="caret-faults-") as folder:
         scratch = Scratch(Path(folder).resolve() / "tree")
         _copy(repository, scratch.root)
@@ -69,7 +75,7 @@ def scratch_copy(repository: Path) -> Iterator[Scratch]:
 
 @contextmanager
 def home_template(scratch: Scratch) -> Iterator[Path]:
-    """Make a home with a migrated database, which test sessions copy; removed afterwards."""
+    """Make a home with a migrated database, which test sessions copy, and remove it afterwards."""
     with tempfile.TemporaryDirectory(prefix="caret-faults-") as folder:
         template = Path(folder) / "home"
         subprocess.run(
@@ -111,5 +117,5 @@ def _require_imports(scratch: Scratch) -> None:
 def _write(path: Path, text: str) -> None:
     path.write_text(text)
     if path.suffix == ".py":
-        # Compiled files are compared by size and by whole seconds, which two writes may share.
+        # Python compares compiled files by size and by whole seconds, which two writes may share.
         Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Runs tests in a scratch copy and reports which of them fail."""
+"""Trials: run tests in a scratch copy and report which of them fail."""
 
 import os
 import re
@@ -50,7 +50,10 @@ def try_tests(scratch: Scratch, arguments: Sequence[str], *, limit_s: float) -> 
 
 
 def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -> set[str]:
-    """Return which of `tests` (files or functions) fail when all run. Raises NoVerdict."""
+    """Return the tests (files or functions) that fail when all of them run.
+
+    Raises NoVerdict.
+    """
     code, output = _run_pytest(
         scratch, ["--continue-on-collection-errors", "-m", "", *tests], limit_s=limit_s
     )
@@ -72,7 +75,10 @@ def test_function(name: str) -> str:
 
 
 def failed_test(code: int, output: str) -> str | None:
-    """Return the test that failed, given pytest's exit code and output. Raises NoVerdict."""
+    """Return the test that failed, given pytest's exit code and output.
+
+    Raises NoVerdict.
+    """
     if code == _PASSED:
         return None
     if code not in _FAILURES:
@@ -84,7 +90,7 @@ def failed_test(code: int, output: str) -> str | None:
 
 
 def end_trials() -> None:
-    """End the tests that run now; their trials raise NoVerdict."""
+    """End the running tests; their trials raise NoVerdict."""
     for process in list(_running):
         _end(process)
 
@@ -93,7 +99,7 @@ def _run_pytest(
     scratch: Scratch, arguments: Sequence[str], *, limit_s: float
 ) -> tuple[int | None, str]:
     """Return the exit code (None: the limit was exceeded) and the output."""
-    # A file, since a process that outlives pytest would keep a pipe open.
+    # A file, because a process that outlives pytest would keep a pipe open.
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],

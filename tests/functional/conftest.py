@@ -1,4 +1,4 @@
-"""Installations of their own: a home, ports, and `manage.py` as a person runs it."""
+"""Separate installations: a home, ports, and `manage.py` as a user runs it."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ from tests.stack.ports import free_ports
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an installation is, running or not."""
+    """The place of an installation, running or not."""
 
     paths: EmbeddedPaths
     environment: dict[str, str]
@@ -32,17 +32,17 @@ class Place:
     @property
     def entry(self) -> UpEntry:
         entry = read_up_file(self.paths.up_file)
-        assert entry is not None, "nothing runs"
+        assert entry is not None, "the installation is not running"
         return entry
 
     @property
     def pids(self) -> list[int]:
-        """Every process of this installation that carries its mark."""
+        """Return every process that carries this installation's tag."""
         return find_tagged_pids(home_digest(self.paths.home))
 
     @property
     def family(self) -> set[int]:
-        """The supervisor and all that descends from it, marked or not."""
+        """Return the supervisor and all its descendants, tagged or not."""
         parents = _parents()
         family = {self.entry["supervisor_pid"]}
         while children := {pid for pid, parent in parents.items() if parent in family} - family:
@@ -64,16 +64,19 @@ class Place:
 
 
 def living(pids: set[int]) -> set[int]:
-    """Zombies do not count: their end has only not been noticed yet."""
+    """Return the processes that still run.
+
+    Zombies do not count: they have ended, but nobody has waited for them yet.
+    """
     return pids & _parents().keys()
 
 
 def _parents() -> dict[int, int]:
-    """The parent of every living process."""
+    """Return the parent of every living process."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile
-            # After the name in parentheses, which may hold anything: state, parent.
+            # State and parent follow the name in parentheses, which may contain anything.
             state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
             if state != "Z":
                 parents[int(folder.name)] = int(parent)
@@ -82,7 +85,7 @@ def _parents() -> dict[int, int]:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    # Not pytest's folders: their paths are long, and one module's installation is one folder.
+    # Not pytest's folders: their paths are too long, and each module has one installation.
     with tempfile.TemporaryDirectory(prefix="caret-up-") as folder:
         home = Path(folder) / "home"
         place = Place(EmbeddedPaths(home), environment_for(home, ports=free_ports(3)))
@@ -95,7 +98,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def place_without_engine(place: Place) -> Place:
-    """Its catalogue names an engine that nobody answers at: what is looked at needs none."""
+    """Configure an engine at which nothing listens: these tests need none."""
     catalogue = place.paths.home.parent / "pools.toml"
     catalogue.write_text(
         render_pools(

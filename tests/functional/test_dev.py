@@ -1,4 +1,4 @@
-"""`make dev`: the next answer shows what was saved, and the databases go on."""
+"""`make dev`: the next response shows the saved change, and the databases keep running."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from tests.faults.scratch import Scratch, scratch_copy
 from tests.functional.conftest import Place
 from tests.stack.waiting import wait_until
 
-# Seconds on a quiet machine; the other tests may leave this one little of the processors.
+# Seconds on a quiet machine. Other tests may leave little CPU time.
 _RESTART_TIMEOUT_S = 90.0
 _VIEW = """
 from django.http import HttpResponse
@@ -26,7 +26,7 @@ urlpatterns.append(path("edited", lambda request: HttpResponse("an edited view")
 class Development:
     place: Place
     scratch: Scratch
-    output: Path  # what the terminal shows
+    output: Path  # the terminal's output
 
     def append(self, file: str, text: str) -> str:
         """Return the file as it was before."""
@@ -40,7 +40,7 @@ class Development:
         try:
             with urllib.request.urlopen(url) as answer:  # noqa: S310  # of this machine
                 return text in answer.read().decode()
-        except OSError:  # the console is being restarted, or has no such page
+        except OSError:  # the console is restarting, or has no such page
             return False
 
     def says(self, text: str) -> bool:

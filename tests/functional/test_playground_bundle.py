@@ -1,4 +1,4 @@
-"""What the console serves as its playground is what its sources and the lock make."""
+"""The playground that the console serves equals the build of its sources and lock file."""
 
 import shutil
 import subprocess

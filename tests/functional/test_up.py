@@ -1,4 +1,4 @@
-"""Test `manage.py up --detach` with a real engine, on the installation that the session started."""
+"""`manage.py up --detach` with a real engine, on the session's installation."""
 
 import os
 import signal

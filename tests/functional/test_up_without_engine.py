@@ -1,6 +1,6 @@
-"""Test `manage.py up` and `down` with an engine that runs elsewhere.
+"""`manage.py up` and `down` with an engine that runs elsewhere.
 
-Starting takes most of the time, so the first tests share three starts, in the order of the file.
+Starting takes most of the time, so the first tests share three starts and depend on their order.
 """
 
 import os
@@ -29,7 +29,7 @@ def started(place_without_engine: Place) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def stopped(place_without_engine: Place) -> Iterator[Place]:
-    """Nothing runs before the test and after it."""
+    """Stop the installation before and after the test."""
     place_without_engine.manage("down")
     yield place_without_engine
     place_without_engine.manage("down")
@@ -43,7 +43,7 @@ def test_with_own_engines_none_is_started(
     assert started.returncode == 0, started.stdout + started.stderr
     for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
         assert f"ok  {part}" in started.stdout
-    # A sample that fails is no failure.
+    # A failed test completion is no failure of `up`.
     assert "The engines are your own (CARET_POOLS_FILE)." in started.stdout
     assert place.entry["pools"][0]["pid"] is None
     assert not (place.paths.logs / "engine.log").exists()
@@ -175,8 +175,10 @@ def test_down_without_anything_running_says_so(stopped: Place) -> None:
 
 
 def _read_until(process: subprocess.Popen[str], text: str) -> str:
-    """Return what the process printed up to the line with `text`. Fail if it ends before, and kill
-    it if it hangs."""
+    """Return the output up to the line with `text`.
+
+    Fails if the process ends before, and kills it if it hangs.
+    """
     assert process.stdout is not None
     lines: list[str] = []
     killing = Timer(UP_TIMEOUT_S, process.kill)
@@ -188,7 +190,7 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
                 return "".join(lines)
     finally:
         killing.cancel()
-    raise AssertionError(f"it ended without {text!r}: {''.join(lines)}")
+    raise AssertionError(f"the process ended without {text!r}: {''.join(lines)}")
 
 
 def _rest_of(process: subprocess.Popen[str]) -> str:

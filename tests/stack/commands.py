@@ -1,4 +1,4 @@
-"""`manage.py up` and `down` as a person runs them: real processes, looked at from outside."""
+"""`manage.py up` and `down` as a user runs them: real processes, observed from outside."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from caret.local.paths import REPOSITORY
 
-# A cold start on two busy cores: the engine alone takes 16-35 s.
+# A cold start on two busy cores. The engine alone takes 16-35 s.
 UP_TIMEOUT_S = 300.0
 
 
 def environment_for(home: Path, *, ports: list[int]) -> dict[str, str]:
-    """The settings of an installation in `home`; of the test session's own, only the rest."""
+    """Return the settings of an installation in `home`, without those of the test session."""
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""`manage.py console` as a process of its own, over the session's Postgres and Valkey."""
+"""`manage.py console` in its own process, over the session's Postgres and Valkey."""
 
 import os
 import subprocess
@@ -12,12 +12,12 @@ from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
-_START_S = 90.0  # on two cores that others use, too
+_START_S = 90.0  # on two cores that others use too
 
 
 @contextmanager
 def console(services: Services, **settings: str) -> Iterator[int]:
-    """The port on which one listens that was started with `settings`."""
+    """Start a console with `settings` and return the port on which it listens."""
     own = {"CARET_CONSOLE_PORT": str(free_port()), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
     number = int(own["CARET_CONSOLE_PORT"])
     process = subprocess.Popen(

@@ -1,4 +1,5 @@
-"""Django for the folders of tests that import its models: their conftest.py imports the hook below.
+"""Set-up of Django for test folders that import its models: their conftest.py imports the hook
+below.
 
 Other tests start without Django, which takes a second to set up.
 """

@@ -10,7 +10,7 @@ from caret.local.credentials import write_credentials
 from caret.local.paths import EmbeddedPaths
 from tests.stack.seed import SEED_VARIABLE
 
-# Names a home with a migrated database, made by `tests.stack.template`: sessions start faster.
+# A home with a migrated database, made by `tests.stack.template`, so that sessions start faster.
 HOME_TEMPLATE_VARIABLE: Final = "TEST_HOME_TEMPLATE"
 
 
@@ -26,6 +26,6 @@ def make_home() -> EmbeddedPaths:
         shutil.copytree(template, paths.home, dirs_exist_ok=True)
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
-    os.environ["CARET_OPERATOR_ADMIN_PATH"] = "operators"  # else there are no such pages
+    os.environ["CARET_OPERATOR_ADMIN_PATH"] = "operators"  # without it these pages do not exist
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     return paths

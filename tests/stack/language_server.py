@@ -1,4 +1,4 @@
-"""`caret-ls` as an editor starts it, and the editor's side of the conversation: raw JSON-RPC."""
+"""`caret-ls` as an editor starts it, and the editor's side of the protocol: raw JSON-RPC."""
 
 import asyncio
 import json
@@ -19,13 +19,16 @@ AUTOMATIC: Final = 2
 @dataclass(slots=True)
 class LanguageServer:
     process: asyncio.subprocess.Process
-    statuses: list[str] = field(default_factory=list)  # as they were told, in their order
+    statuses: list[str] = field(default_factory=list)  # in the order of their notifications
     _answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))
     _told: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ask(self, method: str, params: Any) -> Any:
-        """The result. Raises RuntimeError for an error."""
+        """Send a request and return its result.
+
+        Raises RuntimeError for an error response.
+        """
         identifier, answer = self.begin(method, params)
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -34,7 +37,7 @@ class LanguageServer:
             self._answers.pop(identifier, None)
 
     def begin(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
-        """Its id, by which it can be taken back, and its answer to come."""
+        """Send a request and return its ID, for a cancel, and its future response."""
         identifier = next(self._ids)
         self._answers[identifier] = asyncio.get_running_loop().create_future()
         self._send({"id": identifier, "method": method, "params": params})
@@ -44,14 +47,14 @@ class LanguageServer:
         self._send({"method": method, "params": params})
 
     async def reaches(self, status: str) -> None:
-        """Whether it is the last one told."""
+        """Wait until this is the last reported status."""
         async with asyncio.timeout(PATIENCE_S):
             while self.statuses[-1:] != [status]:
                 self._told.clear()
                 await self._told.wait()
 
     async def listen(self) -> None:
-        """Until it ends."""
+        """Read messages until the server's output ends."""
         assert self.process.stdout is not None
         while header := await self.process.stdout.readline():
             length = int(header.split(b":")[1])
@@ -78,7 +81,7 @@ class LanguageServer:
 
 
 def environment_of(home: Path, **more: str) -> dict[str, str]:
-    """Of a user with nothing in his home."""
+    """Return the environment of a user whose home is empty."""
     inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     folders = {name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
     return inherited | folders | {"HOME": str(home), "PYTHON_KEYRING_BACKEND": _NO_KEYRING} | more
@@ -91,7 +94,8 @@ _NO_KEYRING: Final = "keyring.backends.null.Keyring"
 async def language_server(
     environment: dict[str, str], *, folder: Path, options: dict[str, Any] | None = None
 ) -> AsyncIterator[LanguageServer]:
-    """Initialized; `folder` is the workspace. It is shut down as editors do."""
+    """Start a server, initialize it with `folder` as the workspace, and shut it down as editors
+    do."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "caret_ls"),
         stdin=asyncio.subprocess.PIPE,
@@ -126,7 +130,7 @@ async def language_server(
 
 @dataclass(slots=True)
 class OpenBuffer:
-    """A file in the editor, and the cursor in it. Every change goes to the server."""
+    """An open file in the editor, and its cursor. Every change is sent to the server."""
 
     server: LanguageServer
     uri: str
@@ -147,7 +151,7 @@ class OpenBuffer:
         self.replaces(self.cursor, self.cursor, text)
 
     def replaces(self, start: int, end: int, text: str) -> None:
-        """And puts the cursor behind it."""
+        """Replace a span of the text and put the cursor behind the new text."""
         span = {"start": self.position(start), "end": self.position(end)}
         self.text = self.text[:start] + text + self.text[end:]
         self.cursor = start + len(text)
@@ -167,7 +171,7 @@ class OpenBuffer:
         return {"line": before.count("\n"), "character": units}
 
     def wish(self, *, trigger: int = AUTOMATIC) -> dict[str, Any]:
-        """The parameters of a request at the cursor."""
+        """Return the parameters of a request at the cursor."""
         return {
             "textDocument": {"uri": self.uri},
             "position": self.position(self.cursor),
@@ -175,12 +179,12 @@ class OpenBuffer:
         }
 
     async def asks(self, *, trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
-        """The items that it is offered."""
+        """Request inline completions and return the items."""
         answer = await self.server.ask("textDocument/inlineCompletion", self.wish(trigger=trigger))
         return list(answer["items"])
 
     def takes(self, item: dict[str, Any]) -> None:
-        """As an editor accepts: the text goes in, then the command is run."""
+        """Accept an item as an editor does: insert its text, then run its command."""
         span = item["range"]
         replaced = span["end"]["character"] - span["start"]["character"]
         self.replaces(self.cursor, self.cursor + replaced, item["insertText"])

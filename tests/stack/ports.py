@@ -1,7 +1,8 @@
-"""Ports that nobody listens on, for processes that are started next, and again.
+"""Free ports for processes that are started next and may be restarted.
 
-Below those from which the system takes the ports of clients: any connection might be given the port
-of a process that is down for a moment, which then could not come back (an engine of ours did not).
+They lie below the range from which the system takes client ports. Otherwise a connection could get
+the port of a process that is down for a moment, and the process could not restart. This has
+happened to an engine.
 """
 
 import random
@@ -20,7 +21,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ones: all are held until the last is found."""
+    """Return different ports: all are bound until the last is found."""
     with ExitStack() as held:
         return [held.enter_context(_bound()).getsockname()[1] for _ in range(count)]
 

@@ -1,4 +1,4 @@
-"""A real Prometheus with our rules, which `platform/scripts/prometheus` has fetched."""
+"""A real Prometheus with Caret's rules, downloaded by `platform/scripts/prometheus`."""
 
 import json
 import shutil
@@ -23,14 +23,17 @@ from tests.stack.watching import WATCHING
 _FETCHED: Final = REPOSITORY / ".caret" / "cache" / "prometheus" / "usr" / "bin"
 _EVERY_S: Final = 1
 _START_S: Final = 30.0
-_direct: Final = build_opener(ProxyHandler({}))  # not by a proxy of the environment
+_direct: Final = build_opener(ProxyHandler({}))  # ignores proxies of the environment
 
 
 def program(name: str) -> str:
-    """Its path. Skips the test where there is none."""
+    """Return the path of the program.
+
+    Skips the test if there is none.
+    """
     found = shutil.which(name) or shutil.which(name, path=str(_FETCHED))
     if found is None:
-        pytest.skip(f"the system has no {name}, and platform/scripts/prometheus fetched none")
+        pytest.skip(f"{name} is not installed: run platform/scripts/prometheus")
     return found
 
 
@@ -39,7 +42,10 @@ class Prometheus:
     url: str
 
     def series(self, expression: str) -> list[dict[str, Any]]:
-        """An instant vector as of now. Raises HTTPError for what is no PromQL."""
+        """Return an instant vector of the current time.
+
+        Raises HTTPError for invalid PromQL.
+        """
         found: list[dict[str, Any]] = self._get("query", query=expression)["result"]
         return found
 
@@ -58,7 +64,7 @@ class Prometheus:
 
 @contextmanager
 def prometheus(folder: Path, pages: Sequence[str]) -> Iterator[Prometheus]:
-    """It reads the pages of metrics, and evaluates our rules, every second."""
+    """Scrape these metrics pages and evaluate Caret's rules, every second."""
     port = free_port()
     targets = [urlsplit(page) for page in pages]
     scrapes = [
@@ -71,7 +77,7 @@ def prometheus(folder: Path, pages: Sequence[str]) -> Iterator[Prometheus]:
     ]
     every = {"scrape_interval": f"{_EVERY_S}s", "evaluation_interval": f"{_EVERY_S}s"}
     rule_files = [str(WATCHING / "alert_rules.yaml")]
-    configuration = folder / "prometheus.yml"  # JSON is YAML, too
+    configuration = folder / "prometheus.yml"  # JSON is valid YAML
     configuration.write_text(
         json.dumps({"global": every, "rule_files": rule_files, "scrape_configs": scrapes})
     )

@@ -35,7 +35,7 @@ class Stack:
     logs: Path  # one file for each process
     up_file: Path
     environment: dict[str, str]  # for `manage.py` commands against this stack; holds secrets
-    said: str  # what `up` printed
+    said: str  # the output of `up`
 
     @property
     def pools(self) -> list[StatePoolEntry]:
@@ -67,7 +67,7 @@ def stack(services: Services) -> Iterator[Stack]:
         "DATABASE_URL": services.database_url,
         "CARET_OWNER_DATABASE_URL": services.owner_database_url,
         "REDIS_URL": services.redis_url,
-        # So that the supervisor, too, is ended when this session is killed.
+        # So that the supervisor also ends when this session is killed.
         **services.mark,
     }
     try:
@@ -79,8 +79,11 @@ def stack(services: Services) -> Iterator[Stack]:
 
 
 def _start(environment: dict[str, str]) -> str:
-    """Return what `up` printed. Every test that needs the stack fails if it does not start, so the
-    failure is one sentence."""
+    """Run `up` and return its output.
+
+    If the stack does not start, every test that needs it fails. So the failure is a single
+    sentence.
+    """
     try:
         started = manage("up", "--detach", environment=environment)
     except subprocess.TimeoutExpired:
@@ -123,5 +126,5 @@ def _tenant(entry: TenantEntry) -> Tenant:
 
 def _read(up_file: Path) -> UpEntry:
     entry = read_up_file(up_file)
-    assert entry is not None, "the supervisor has ended"
+    assert entry is not None, "the supervisor is not running"
     return entry

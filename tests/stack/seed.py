@@ -22,7 +22,10 @@ def scaled(count: int, *, deep: int) -> int:
 
 
 def seeds(count: int, *, deep: int) -> list[Any]:
-    """Return the parameters of a test that is run with several seeds: `count` fixed ones in the
-    default suite, `deep` others in the deep suite, which differ in every run."""
+    """Return the parameters of a test that runs with several seeds.
+
+    The default suite has `count` fixed ones. The deep suite has `deep` others, which differ in
+    every run.
+    """
     drawn = [pytest.param(SEED + number, marks=pytest.mark.deep) for number in range(deep)]
     return [*range(count), *drawn]

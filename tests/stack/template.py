@@ -1,4 +1,4 @@
-"""Make a home with a migrated database, for test sessions to copy.
+"""Make a home with a migrated database, which test sessions copy.
 
 python -m tests.stack.template FOLDER
 """

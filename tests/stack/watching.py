@@ -1,4 +1,4 @@
-"""Our rules and our dashboard, as files."""
+"""Caret's alerting rules and dashboard, as files."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Panel:
 
 
 def panels() -> list[Panel]:
-    """In the dashboard's order; headings have no expressions."""
+    """Return the panels in the dashboard's order; headings have no expressions."""
     return [
         Panel(each["title"], tuple(target["expr"] for target in each.get("targets", ())))
         for each in json.loads((WATCHING / "dashboard.json").read_text())["panels"]

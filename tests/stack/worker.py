@@ -1,4 +1,4 @@
-"""The worker with its beat, as production runs it."""
+"""The worker with its beat, as in production."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def running_worker(services: Services, folder: Path, **settings: str) -> Iterator[Path]:
-    """Its log, in `folder`. `settings`: of its environment."""
+    """Run the worker with these additional settings, and return its log in `folder`."""
     log = folder / "worker.log"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     environment = {**os.environ, **services.mark, "PYTHONPATH": paths, **settings}
@@ -27,4 +27,4 @@ def running_worker(services: Services, folder: Path, **settings: str) -> Iterato
             yield log
         finally:
             process.terminate()
-            process.wait(timeout=60)  # on two cores that other tests use, too
+            process.wait(timeout=60)  # on two cores that other tests use too

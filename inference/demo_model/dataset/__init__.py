@@ -1,1 +1,1 @@
-"""Builds the tokenised training corpus from the standard library and packages from PyPI."""
+"""The tokenised training corpus, built from the standard library and packages from PyPI."""

@@ -1,9 +1,9 @@
-"""Builds the tokenised corpus.
+"""Build the tokenised corpus.
 
     python -m inference.demo_model.dataset.build --wheels DIR --to DIR
 
 Downloads the packages of `packages.tsv`, checks their hashes and licences, and writes the tokens of
-the standard library and of the packages, without the held-out files and copies of them.
+the standard library and of the packages, without the held-out files and their copies.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TOKENIZER = Path(__file__).parents[1] / "weights" / "tokenizer.json"
 
 
 def collect(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, str, SourceFile]]:
-    """Every training file once, with its group and its repository."""
+    """Yield every training file once, with its group and its repository."""
     library = read_corpus(standard_library())
     held_out = HeldOutFilter(library.held_out)
     files = [*library.training, *package_files(packages, wheels)]
@@ -40,7 +40,7 @@ def collect(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, 
     is_library = {id(file) for file in files[:num_library]}
     for file in without_copies(files):
         if held_out.shares_text(file):
-            print(f"left out, shares text with a held-out file: {file.path}")
+            print(f"skipping a file that shares text with a held-out file: {file.path}")
         elif id(file) in is_library:
             yield (Group.LIBRARY_TESTS if file.is_test else Group.LIBRARY), LIBRARY_NAME, file
         else:
@@ -50,7 +50,10 @@ def collect(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, 
 
 
 def package_files(packages: Sequence[Package], wheels: Path) -> Iterator[SourceFile]:
-    """Raises LicenceError and PackageError for a package that does not pass the checks."""
+    """Yield the files of all packages.
+
+    Raises LicenceError and PackageError for a package that does not pass the checks.
+    """
     for package in packages:
         with open_wheel(package, wheels) as wheel:
             licence_of(wheel)

@@ -1,7 +1,7 @@
-"""Checks that a package is under a permissive licence, by its metadata and by its licence files.
+"""Check that a package has a permissive licence, by its metadata and by its licence files.
 
-Both must agree: the metadata names a permissive licence, at least one licence file has the text of
-one, and neither mentions a copyleft licence. A package that fails any check is not used.
+Both must agree: the metadata names a permissive licence, at least one licence file contains the
+text of one, and neither mentions a copyleft licence. A package that fails any check is not used.
 """
 
 import re
@@ -36,7 +36,7 @@ class LicenceError(ValueError):
 
 
 def check_licence(metadata: Message, texts: Sequence[str]) -> str:
-    """Return the licences that the files hold, joined by " AND ".
+    """Return the licences found in the files, joined by " AND ".
 
     Raises LicenceError with the reason in one sentence.
     """
@@ -58,7 +58,7 @@ def mentions_copyleft(text: str) -> bool:
 
 
 def _declared(metadata: Message) -> str:
-    """The SPDX expression, or else the first line of the free text with the classifiers."""
+    """Return the SPDX expression, or else the first line of the free text with the classifiers."""
     expression = metadata.get("License-Expression")
     if expression:
         return str(expression)

@@ -1,9 +1,9 @@
-"""Writes the licence texts of all packages of the corpus, each text once.
+"""Write the licence texts of all packages of the corpus, each text once.
 
     python -m inference.demo_model.dataset.notices --wheels DIR
 
-Packages whose licences differ only in their copyright lines and in white space share one text. Each
-copyright line stands beside its package.
+Packages share one text if their licences differ only in copyright lines and white space. Each
+copyright line is listed with its package.
 """
 
 import argparse
@@ -30,11 +30,11 @@ writes this file. Above each text stand the packages that it applies to.
 @dataclass(frozen=True, slots=True)
 class Licence:
     copyrights: tuple[str, ...]
-    body: str  # without the lines of copyright
+    body: str  # without the copyright lines
 
     @property
     def key(self) -> str:
-        """The same for texts that differ in white space, a title or Apache's appendix only."""
+        """Return a key that ignores white space, a title and Apache's appendix."""
         apache = APACHE_TERMS.search(self.body)
         text = apache.group() if apache else TITLE.sub("", self.body)
         return re.sub(r"\W+", "", text).lower()
@@ -48,7 +48,7 @@ def split_licence(text: str) -> Licence:
 
 
 def compose(texts: Mapping[str, Sequence[str]]) -> str:
-    """Take the licence texts of each package by its name."""
+    """Return all notices, given the licence texts by package name."""
     bodies: dict[str, str] = {}
     users: dict[str, list[str]] = {}
     for package, package_texts in texts.items():

@@ -1,6 +1,6 @@
-"""The fixed list of packages, and how they are downloaded and read.
+"""The fixed list of packages, and functions to download and read them.
 
-Only wheels without compiled code are used, by pinned version and SHA-256.
+Only wheels without compiled code are used, with pinned version and SHA-256.
 """
 
 import email
@@ -17,7 +17,7 @@ from inference.demo_model.dataset.licences import check_licence
 
 LIST = Path(__file__).parent / "packages.tsv"
 LICENCE_FILE_WORDS = ("licen", "copying")
-PYTHON_VERSION = "3.13"  # whose wheels are chosen; they are read, never installed
+PYTHON_VERSION = "3.13"  # version for which wheels are chosen; they are read, never installed
 
 
 class PackageError(ValueError):
@@ -39,7 +39,7 @@ def read_list(path: Path = LIST) -> list[Package]:
 
 
 def download(packages: Sequence[Package], folder: Path) -> None:
-    """Fetch the wheels that the folder lacks. pip refuses a file with another hash."""
+    """Download the wheels that the folder lacks; pip rejects a file with another hash."""
     missing = [p for p in packages if not (folder / p.file_name).exists()]
     if not missing:
         return
@@ -73,7 +73,7 @@ def open_wheel(package: Package, folder: Path) -> zipfile.ZipFile:
 
 
 def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
-    """Text of each licence file, by its path in the wheel; without those of vendored packages."""
+    """Return the text of each licence file by its path in the wheel, without vendored packages."""
     found = {}
     for name in wheel.namelist():
         folder, _, base = name.rpartition("/")
@@ -84,12 +84,15 @@ def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _metadata_path(wheel: zipfile.ZipFile) -> str:
-    """Vendored packages have metadata of their own, further down."""
+    """Return the outermost metadata file: vendored packages have their own, further down."""
     names = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return min(names, key=lambda name: name.count("/"))
 
 
 def licence_of(wheel: zipfile.ZipFile) -> str:
-    """Raises LicenceError where the package may not be used."""
+    """Return the package's licences.
+
+    Raises LicenceError if the package may not be used.
+    """
     metadata = email.message_from_bytes(wheel.read(_metadata_path(wheel)))
     return check_licence(metadata, list(licence_texts(wheel).values()))

@@ -1,4 +1,4 @@
-"""Chooses source files that are worth learning from, and keeps held-out text away from them."""
+"""Choose source files that are worth learning from, and keep held-out text out of them."""
 
 import ast
 import hashlib
@@ -17,8 +17,8 @@ from inference.demo_model.corpus import (
 from inference.demo_model.dataset.licences import mentions_copyleft
 
 MAX_FILE_CHARS = 300_000  # longer files are tables or generated
-MAX_LITERAL_SHARE = 0.5  # of a file's lines in literals at the top level
-HEADER_CHARS = 3_000  # where notices of a licence or a generator stand
+MAX_LITERAL_SHARE = 0.5  # of a file's lines: those in literals at the top level
+HEADER_CHARS = 3_000  # the part of a file that contains notices of a licence or a generator
 GENERATED = re.compile(
     r"(auto-?)?generated (by|from|code|file)|do not (edit|modify)", re.IGNORECASE
 )
@@ -37,7 +37,7 @@ MAX_SHARED_SHARE = 0.1
 
 
 def wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[SourceFile]:
-    """Source files of a wheel, under paths that begin with the package's name."""
+    """Yield the source files of a wheel, under paths that begin with the package's name."""
     for name in sorted(wheel.namelist()):
         path = PurePosixPath(name)
         if path.suffix != ".py" or not EXCLUDED_FOLDERS.isdisjoint(path.parts):
@@ -64,7 +64,7 @@ def is_ordinary_source(text: str) -> bool:
 
 
 def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
-    """The first file of those that are equal but for white space."""
+    """Yield the first of the files that differ only in white space."""
     seen = set()
     for file in files:
         digest = hashlib.sha256(" ".join(file.text.split()).encode()).digest()
@@ -86,7 +86,7 @@ class HeldOutFilter:
 
 
 def _shingles(text: str) -> frozenset[int]:
-    """Hashes of each run of lines, less indentation and blank lines."""
+    """Return the hashes of each run of lines, without indentation and blank lines."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     runs = ("\n".join(lines[i : i + SHINGLE_LINES]) for i in range(len(lines) - SHINGLE_LINES + 1))
@@ -94,7 +94,7 @@ def _shingles(text: str) -> frozenset[int]:
 
 
 def _literal_share(text: str) -> float:
-    """Share of the lines in lists, dicts, sets and tuples at the top level. 1: does not parse."""
+    """Return the share of lines in literals at the top level; 1 for text that does not parse."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""All of Caret, with the real engine, in place of a console alone."""
+"""All of Caret, with the real engine, in place of the console alone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a customer verifies by files alone, without anything of the installation."""
+"""Verification that a customer makes with files alone, without the installation."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.stack.commands import manage
 
 
 def fetched(page: Page, role: str, name: str, folder: Path) -> Path:
-    """The file that a button or a link of the page leads to, by the name that it comes with."""
+    """Download the file behind a button or a link, under its own name."""
     with page.expect_download() as download:
         page.get_by_role(role, name=name).first.click()  # type: ignore[arg-type]  # one of two
     path = folder / download.value.suggested_filename
@@ -18,13 +18,13 @@ def fetched(page: Page, role: str, name: str, folder: Path) -> Path:
 
 
 def verifies(command: str, file: Path, keys: Path) -> str:
-    """What `manage.py` says of it."""
+    """Return the output of the `manage.py` command for this file."""
     bare = {"PATH": os.environ["PATH"]}
     return manage(command, str(file), "--public-key", str(keys), environment=bare).stdout
 
 
 def spoil(file: Path) -> None:
-    """Its middle byte is another."""
+    """Change the middle byte of the file."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)

@@ -1,4 +1,4 @@
-"""The playground, started, with a suggestion in its sample's empty method."""
+"""The playground with a suggestion in the empty method of its sample."""
 
 from typing import Final
 
@@ -16,16 +16,16 @@ _FIRST_MS: Final = 30_000  # of an engine that has just started
 def start(tabs: Tabs, page: Page) -> None:
     page.get_by_role("button", name="Start").click()
     page.wait_for_selector(_READY)
-    # Where the gateway does not know the key yet the page tries again, and the browser complains.
+    # While the gateway does not know the key, the page retries and the browser logs an error.
     tabs.complaints[:] = [each for each in tabs.complaints if "WebSocket connection" not in each]
 
 
 def suggested(page: Page) -> str:
-    """What is suggested behind what is typed."""
+    """Return the text suggested behind the typed text."""
     page.get_by_label("Ask", exact=True).select_option("key")
     page.locator(".cm-content").focus()
     page.keyboard.type(BEGUN)
     page.keyboard.press("Alt+Backslash")
     page.wait_for_selector(GHOST, timeout=_FIRST_MS)
-    expect(page.locator(_LINES)).to_have_count(1)  # it has ended
+    expect(page.locator(_LINES)).to_have_count(1)  # the suggestion is complete
     return page.locator(GHOST).first.inner_text()

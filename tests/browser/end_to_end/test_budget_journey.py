@@ -1,5 +1,7 @@
-"""A budget is made, used up and raised: completions stop with it, no editor shows an error, and who
-chats is told."""
+"""A budget is made, used up and raised.
+
+Completions stop when it is used up. No editor shows an error, and a chat user sees a message.
+"""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -23,7 +25,7 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-# A request reserves the most that it may cost, some 0.0003; with 512 tokens it would be 0.0006.
+# A request reserves its maximum cost, some 0.0003; with 512 tokens it would be 0.0006.
 _LIMIT, _MORE = "0.001", "50"
 _LONG = {"prompt": "value = value + 1\n" * 400, "suffix": "\n"}
 _RATED_S = 240.0  # every 15 s, after ingestion; the worker shares two cores with all other tests
@@ -63,7 +65,7 @@ def make_budget(page: Page, limit: str) -> None:
 
 
 def see_that_it_stopped(page: Page) -> None:
-    """And that somebody was told."""
+    """Check that the budget is reached, and that a notification was sent."""
 
     def is_told() -> bool:
         page.reload()

@@ -1,4 +1,5 @@
-"""Consent: allowed by the company, given by a person; what it let be kept goes, certified."""
+"""Consent: the company allows it, a user gives it, and captured content is erased with a
+certificate."""
 
 from pathlib import Path
 
@@ -83,7 +84,10 @@ def withdraw(page: Page) -> None:
 
 
 def keeps(stack: Stack, key: str, company: Company) -> bool:
-    """Gateways know of the consent within a second, and the worker takes what they send."""
+    """Return True if content is captured.
+
+    Gateways learn of the consent within a second, and the worker stores what they send.
+    """
     complete(stack, key)
     return num_kept(company) > 0
 

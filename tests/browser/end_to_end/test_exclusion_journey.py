@@ -1,4 +1,4 @@
-"""A path is tried on rules that nobody has saved; saved, they hold at the gateway."""
+"""A path is tested against unsaved exclusion rules; once saved, the gateway enforces them."""
 
 import pytest
 from playwright.sync_api import Page, expect

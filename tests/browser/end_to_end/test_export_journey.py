@@ -1,5 +1,7 @@
-"""An export: asked for, built by the worker, fetched with its proof, verified offline and here; and
-found out once a byte of it is another."""
+"""An export: requested, built by the worker, downloaded with its proof and verified.
+
+It is verified offline and here. A changed byte is detected.
+"""
 
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
 from tests.fixtures.companies import ACME, make_company
 
-_BUILT_MS = 240_000  # the worker looks every 2 s
+_BUILT_MS = 240_000  # the worker polls every 2 s
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_one_byte_of_it_that_is_another_is_found(page: Page, tmp_path: Path) -> 
 
 
 def ask_for_members(page: Page) -> None:
-    """Stays on the list, which tells by itself when it is ready, and opens it."""
+    """Request an export, wait on the list until it is ready, and open it."""
     page.goto("/exports")
     page.get_by_role("link", name="New export").first.click()
     page.get_by_label("What").select_option("members")

@@ -1,4 +1,4 @@
-"""From the login that `make up` prints to the first suggestion that is taken."""
+"""From the login that `make up` prints to the first accepted suggestion."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""A key's life: made in the console, used at the gateway, revoked in the console, refused there."""
+"""A key's lifecycle: created in the console, used at the gateway, revoked, then rejected there."""
 
 import pytest
 from playwright.sync_api import Page
@@ -34,7 +34,7 @@ def test_a_key_is_made_used_revoked_and_refused(tabs: Tabs, stack: Stack, compan
 
 
 def make_key(page: Page, owner: str) -> str:
-    """Its text, which is on this one page only."""
+    """Create a key and return its text, which only this page shows."""
     page.goto("/keys")
     page.get_by_role("link", name="New key").first.click()
     page.get_by_label("Name").fill("Dan's laptop")

@@ -1,4 +1,5 @@
-"""The playground with a real gateway and engine: what is suggested, taken, counted, explained."""
+"""The playground with a real gateway and engine: suggestions, accepting, metrics and
+explanations."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A change of policy: tried, saved, in force at the gateway within a second, undone."""
+"""A policy change: previewed, saved, in force at the gateway within a second, reverted."""
 
 import pytest
 from playwright.sync_api import Page, expect

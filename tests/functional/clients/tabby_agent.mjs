@@ -1,5 +1,5 @@
-// Drives the real tabby-agent: reads a scenario (JSON) from its standard input, prints what it saw.
-// Requests to anybody but the gateway are noted and refused.
+// Drive the real tabby-agent: read a scenario (JSON) from standard input, print the results.
+// Requests to hosts other than the gateway are recorded and rejected.
 import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
 

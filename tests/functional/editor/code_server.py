@@ -1,7 +1,7 @@
-"""code-server, which is VS Code in a browser, from npm, with the extension as it is packaged.
+"""code-server, which is VS Code in a browser, from npm, with the packaged extension.
 
-It is kept in `.caret/cache`, by its lock. None of its packages' own scripts are run, so that
-nothing is compiled: without spdlog and its like it logs to the console, and works.
+It is cached in `.caret/cache`, by its lock file. The packages' own scripts do not run, so nothing
+is compiled. Without spdlog and similar packages it logs to the console, and works.
 """
 
 import hashlib
@@ -30,18 +30,18 @@ _CACHE: Final = REPOSITORY / ".caret" / "cache"
 _INSTALL_S: Final = 600.0
 _START_S: Final = 60.0
 _NPM: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
-# What it would ask, greet or complete by itself.
+# Turns off prompts, greetings and the editor's own completions.
 _QUIET: Final[dict[str, Any]] = {
     "chat.disableAIFeatures": True,
     "editor.quickSuggestions": {"other": "off"},
-    "editor.wordBasedSuggestions": "currentDocument",  # not half a word of another test's
+    "editor.wordBasedSuggestions": "currentDocument",  # no word that another test typed
     "extensions.autoCheckUpdates": False,
     "security.workspace.trust.enabled": False,
     "telemetry.telemetryLevel": "off",
     "workbench.startupEditor": "none",
 }
 TAKES_LINE: Final = "Control+Alt+l"
-_KEYS: Final = [  # the editor has none of its own for it
+_KEYS: Final = [  # the editor has no default key for it
     {
         "key": "ctrl+alt+l",
         "command": "editor.action.inlineSuggest.acceptNextLine",
@@ -61,7 +61,7 @@ class CodeServer:
 
 
 def install() -> CodeServer:
-    """Once for each lock; some 800 MB."""
+    """Install once for each lock file; some 800 MB."""
     lock = (_LOCK / "package-lock.json").read_bytes()
     folder = _CACHE / f"code-server-{hashlib.sha256(lock).hexdigest()[:12]}"
     modules = folder / "node_modules"
@@ -76,8 +76,8 @@ def install() -> CodeServer:
             shutil.copy(_LOCK / name, folder)
         path = {"PATH": os.pathsep.join([str(made.node.parent), os.environ["PATH"]])}
         _run("npm", "ci", *_NPM, cwd=folder)
-        # Its own scripts would do this; the shrinkwrap it brings pins what comes, but `npm ci`
-        # finds it wanting.
+        # Its own scripts would do this. Its shrinkwrap pins the versions, but `npm ci` reports it
+        # as incomplete.
         server = modules / "code-server" / "lib" / "vscode"
         _run("npm", "install", "--omit=dev", *_NPM, cwd=server, environment=path)
         is_whole.touch()
@@ -85,7 +85,8 @@ def install() -> CodeServer:
 
 
 def package(folder: Path) -> Path:
-    """The .vsix, by the commands of the extension's README. What npm and it make is ignored."""
+    """Build the .vsix with the commands of the extension's README; git ignores the files they
+    create."""
     _run("npm", "ci", *_NPM, cwd=EXTENSION)
     _run("npm", "run", "package", "--silent", "--", "--out", str(folder), cwd=EXTENSION)
     (file,) = folder.glob("*.vsix")
@@ -96,7 +97,7 @@ def package(folder: Path) -> Path:
 def running(
     made: CodeServer, vsix: Path, home: Path, *, gateway_url: str, console_url: str
 ) -> Iterator[str]:
-    """Its address. In a home of its own, with all that it starts ended at the end."""
+    """Run code-server in its own home and return its URL; stop all its processes at the end."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = _QUIET | {"caret.gatewayUrl": gateway_url, "caret.consoleUrl": console_url}

@@ -9,6 +9,6 @@ from tests.stack.running import Engine
 
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
-    """With one gateway, which a test may stop when it starts it again."""
+    """A stack with one gateway; a test that stops it must start it again."""
     with own_home() as home, own_site(home, engine.url) as made:
         yield made

@@ -1,4 +1,4 @@
-"""A developer of a tenant of his own, at an editor with the language server."""
+"""A developer with their own tenant, in an editor with the language server."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ class Developer:
         return (self.home / "XDG_STATE_HOME" / "caret" / "caret-ls.log").read_text()
 
     def records(self, kind: type[Record]) -> list[Record]:
-        """His, as they were delivered."""
+        """Return the developer's records, in the order of delivery."""
         every: list[UsageRecord] = self.site.records()
         return [
             record
@@ -51,13 +51,13 @@ class Developer:
 
     @asynccontextmanager
     async def editor(self, **environment: str) -> AsyncIterator[LanguageServer]:
-        """At work, with the gateway or without."""
+        """Start the language server, with or without a running gateway."""
         told = {"CARET_API_KEY": self.key, "CARET_GATEWAY_URL": self.site.url} | environment
         async with language_server(environment_of(self.home, **told), folder=self.home) as server:
             yield server
 
     def is_under(self, **changed: Any) -> None:
-        """Publishes his tenant's snapshot with these fields, as the control plane does."""
+        """Publish the tenant's snapshot with these fields, as the control plane does."""
         self.snapshot = msgspec.structs.replace(
             self.snapshot, version=self.snapshot.version + 1, **changed
         )
@@ -71,7 +71,10 @@ class Developer:
 
 
 def make_developer(site: Site, home: Path, **policy: Any) -> Developer:
-    """`policy`: fields of it that are not as in a tenant to which all is allowed."""
+    """Make a developer.
+
+    `policy` contains the fields that differ from a policy that allows everything.
+    """
     snapshot, key = new_tenant(
         f"t-{uuid.uuid4().hex[:8]}", root_secret=root_secret_of(site.home.paths)
     )

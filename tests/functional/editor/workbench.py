@@ -1,4 +1,4 @@
-"""VS Code's window in a browser, as its user handles it: by keys, and by what is seen."""
+"""A VS Code window in a browser, used through keys and visible elements."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +9,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.stack.waiting import wait_until
 
-_OPENS_MS: Final = 90_000.0  # with a cold start of all of its parts
+_OPENS_MS: Final = 90_000.0  # with a cold start of all parts
 _SUGGESTS_MS: Final = 30_000.0
 _DIALOG_MS: Final = 3_000.0
 _KEY_MS: Final = 80.0
@@ -19,7 +19,7 @@ _NO_BREAK: Final = "\u00a0"
 
 
 class Workbench:
-    """One window with one folder open."""
+    """A window with one folder open."""
 
     def __init__(self, page: Page, url: str, folder: Path) -> None:
         self._page = page
@@ -29,17 +29,17 @@ class Workbench:
 
     @property
     def status(self) -> Locator:
-        """The extension's item in the status bar."""
+        """Return the extension's item in the status bar."""
         return self._page.locator(".statusbar-item[aria-label^='Caret: ']")
 
     @property
     def ghost(self) -> Locator:
-        """The parts of the suggestion's first line."""
+        """Return the parts of the suggestion's first line."""
         return self._page.locator(".view-line span[class*='ghost-text']")
 
     @property
     def chosen_word(self) -> Locator:
-        """In the editor's own list of words."""
+        """Return the selected entry of the editor's own word list."""
         return self._page.locator(".suggest-widget .monaco-list-row.focused .label-name")
 
     @property
@@ -64,7 +64,7 @@ class Workbench:
         self._page.keyboard.press("Enter")
 
     def opens(self, name: str) -> Path:
-        """A file of the folder, with the cursor at its end."""
+        """Open a file of the folder, with the cursor at its end."""
         self._page.locator(f".explorer-folders-view [aria-label='{name}']").dblclick()
         expect(self._page.locator(f".tab.active[data-resource-name='{name}']")).to_be_visible()
         expect(self._page.locator(".editor-instance .native-edit-context")).to_be_focused()
@@ -72,10 +72,10 @@ class Workbench:
         return self._folder / name
 
     def opened_by(self, command: str) -> str:
-        """The address of the page that the command opens beside the editor."""
+        """Return the URL of the page that the command opens beside the editor."""
         with self._page.context.expect_page() as opened:
             self.runs(command)
-            # Asked for an address that nobody has trusted yet.
+            # The dialog appears for a URL that is not trusted yet.
             with suppress(PlaywrightTimeout):
                 dialog = self._page.locator(".monaco-dialog-box")
                 dialog.get_by_role("button", name="Open", exact=True).click(timeout=_DIALOG_MS)
@@ -91,12 +91,12 @@ class Workbench:
         self._page.keyboard.press(keys)
 
     def suggests(self) -> str:
-        """The first line of what it shows."""
+        """Wait for a suggestion and return its first line."""
         expect(self.ghost.first).to_be_visible(timeout=_SUGGESTS_MS)
         return "".join(self.ghost.all_text_contents()).replace(_NO_BREAK, " ")
 
     def saves(self, file: Path, text: str) -> None:
-        """And `text` is in it then."""
+        """Save the file, and wait until it contains `text`."""
         self.presses("Control+s")
         wait_until(lambda: text in file.read_text(), timeout_s=_SAVES_S)
 

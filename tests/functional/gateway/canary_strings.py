@@ -1,4 +1,4 @@
-"""Strings that are planted in requests, and all the places where they might be kept."""
+"""Canary strings that are planted in requests, and all places where they might be stored."""
 
 import secrets
 from collections import defaultdict
@@ -12,7 +12,7 @@ from tests.stack.services import Services
 
 
 class Plants:
-    """Strings that occur nowhere else, and where each was put."""
+    """Strings that occur nowhere else, and the place where each was planted."""
 
     def __init__(self) -> None:
         self.places: dict[str, str] = {}
@@ -23,7 +23,7 @@ class Plants:
         return text
 
     def frame(self, identifier: str, kind: str = "") -> Frame:
-        """A `complete` that holds one in every field that takes one."""
+        """Return a `complete` frame with a string in every field that accepts one."""
         return {
             "type": "complete",
             "id": identifier,
@@ -45,11 +45,11 @@ class Plants:
         }
 
     def opened(self) -> Frame:
-        """A file that an editor has opened."""
+        """Return an `open` frame."""
         return {
             "type": "open",
             "path": f"{self.new('path of an opened file')}.py",
-            "text": f"# {self.new('an opened file')}\n" * 80,  # as much as is worth warming up
+            "text": f"# {self.new('an opened file')}\n" * 80,  # enough text for a warm-up
             "files": [
                 {"path": self.new("path beside it"), "text": f"{self.new('text beside it')} = 1\n"}
             ],
@@ -60,7 +60,7 @@ class Plants:
         return f"def {self.new(place)}(self):\n    return "
 
     def dialects(self) -> list[tuple[str, dict[str, Any]]]:
-        """Of each protocol but OpenAI's completions a path and a body that is answered."""
+        """Return a path and a valid body for each protocol except OpenAI's completions."""
         segments = {
             "prefix": self.code("prefix of Tabby"),
             "suffix": f"\n{self.new('suffix of Tabby')}\n",
@@ -111,15 +111,15 @@ class Plants:
 
 
 class Haystack:
-    """All that is kept: the files below each folder of the home, and the values of Redis."""
+    """Everything stored: the files below each folder of the home, and the values in Redis."""
 
     def __init__(self, services: Services) -> None:
         self._home = services.paths.home
         self._kept: defaultdict[str, bytearray] = defaultdict(bytearray)
         for file in self._home.rglob("*"):
-            # The secrets are the installation's: its own demonstration keys, no customer's.
+            # These are the installation's own secrets and demonstration keys, not a customer's.
             if file.is_file() and (folder := self._folder(file)) != "secrets":
-                # The name, too.
+                # The file's name is searched too.
                 self._kept[folder] += bytes(file.relative_to(self._home)) + file.read_bytes()
         with redis.Redis.from_url(services.redis_url) as connection:
             for name in connection.scan_iter():

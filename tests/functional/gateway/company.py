@@ -1,7 +1,7 @@
-"""A company of a test's own in the control plane, asked from an async test.
+"""A test's own company in the control plane, queried from an async test.
 
-Django's connections belong to their thread, and none may be used on the event loop: each question
-has a thread of its own, which closes what it opened.
+Django's connections belong to their thread and must not be used on the event loop. So each query
+runs in its own thread, which closes its connections.
 """
 
 import asyncio

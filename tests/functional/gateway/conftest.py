@@ -9,19 +9,19 @@ from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
 from tests.stack.running import Engine
 
 _MAX_TRIES = 200
-_LONG = 160  # tokens: it goes on for as long as a busy machine holds up who breaks it off
+_LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy machine
 
 
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
-    """For tests that leave it as it is."""
+    """A stack for tests that leave it unchanged."""
     with own_home() as home, own_site(home, engine.url) as made:
         yield made
 
 
 @pytest.fixture
 def fragile_site(engine: Engine) -> Iterator[Site]:
-    """For tests that kill parts of it."""
+    """A stack for tests that kill parts of it."""
     with own_home() as home, own_site(home, engine.url) as made:
         yield made
 
@@ -35,8 +35,10 @@ def code(site: Site) -> CodeText:
 
 @pytest.fixture(scope="session")
 async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
-    """A request to which the model has much to say, and nothing that is cut: without sampling it
-    says it each time."""
+    """Return a request with a long completion that the filter does not truncate.
+
+    Without sampling, the model writes the same text each time.
+    """
     async with site.stream() as stream:
         for _ in range(_MAX_TRIES):
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
@@ -45,10 +47,11 @@ async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
             if done["finish"] == "length" and _begins_early(done["meta"]):
                 yield frame
                 return
-    raise AssertionError("the model never says much")
+    raise AssertionError("the model never writes a long completion")
 
 
 def _begins_early(meta: Frame) -> bool:
-    """Text that is held back, such as white space, is no sign of life."""
+    """Return True if text came early; text that is held back, such as white space, does not
+    count."""
     first_ms = meta["first_token_ms"]
     return first_ms is not None and bool(first_ms < meta["total_ms"] / 2)

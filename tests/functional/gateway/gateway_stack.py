@@ -1,5 +1,7 @@
-"""A gateway of the tests' own, at the session's real engine: a real process with its own Valkey and
-journal, so that a test may kill them, and read every usage record (no worker takes them away)."""
+"""A separate gateway at the session's real engine: a real process with its own Valkey and journal.
+
+A test may kill them, and can read every usage record, because no worker consumes them.
+"""
 
 import asyncio
 import json
@@ -33,12 +35,12 @@ from tests.stack.ports import free_ports
 
 Frame = dict[str, Any]
 Entries = list[tuple[bytes, dict[bytes, bytes]]]  # of a Redis stream
-PATIENCE_S: Final = 30.0  # a real engine on cores that others have, too
+PATIENCE_S: Final = 30.0  # for a real engine on cores that others use too
 _POLL_S: Final = 0.02
 
 
 class PatientStream(CompletionStream):
-    """Waits for each frame, but not for ever."""
+    """Waits for each frame, but with a limit."""
 
     async def receive(self) -> Frame:
         async with asyncio.timeout(PATIENCE_S):
@@ -53,7 +55,7 @@ class Site:
     home: Home
     valkey: EmbeddedValkey
     gateway: CommandService
-    acme: str = field(repr=False)  # keys
+    acme: str = field(repr=False)  # API keys
     globex: str = field(repr=False)
     num_ids: int = 0
 
@@ -81,7 +83,7 @@ class Site:
         return f"id-{self.num_ids}"
 
     async def metrics(self) -> str:
-        """The page that Prometheus reads."""
+        """Return the page that Prometheus reads."""
         async with aiohttp.ClientSession() as session, session.get(self.metrics_url) as response:
             assert response.status == 200
             return await response.text()
@@ -90,21 +92,21 @@ class Site:
         return await num_running(self.engine_url)
 
     async def idle(self) -> bool:
-        """Whether the engine has nothing to do, now or long before a completion would end."""
+        """Return True if the engine becomes idle long before a completion would end."""
         return await until(self._is_idle, patience_s=1.0)
 
     async def _is_idle(self) -> bool:
         return await self.num_running() == 0
 
     def records(self) -> list[UsageRecord]:
-        """All that was ever delivered, duplicates included, in the order of delivery."""
+        """Return all delivered records, duplicates included, in the order of delivery."""
         with redis.Redis.from_url(self.home.paths.redis_url.read_text().strip()) as connection:
             entries = cast(Entries, connection.xrange(USAGE_STREAM))
         batches = (fields[USAGE_FIELD.encode()] for _, fields in entries)
         return [record for batch in batches for record in decode_records(batch)]
 
     async def record_of(self, request_id: str) -> CompletionRecord:
-        """The one record of this completion, once it is delivered."""
+        """Return the one record of this completion, once it is delivered."""
         found: list[CompletionRecord] = []
 
         async def is_there() -> bool:
@@ -115,17 +117,17 @@ class Site:
             ]
             return bool(found)
 
-        assert await until(is_there), "no record was delivered"
+        assert await until(is_there), "the record was not delivered"
         (record,) = found
         return record
 
     async def num_records(self) -> int:
-        """Once all that has ended is delivered."""
+        """Return the number of records after everything that has ended is delivered."""
         await asyncio.sleep(4 * SHIP_EVERY_S)
         return len(self.records())
 
     async def records_after(self, before: int, *, count: int = 1) -> list[CompletionRecord]:
-        """The `count` records that are delivered beyond the first `before`."""
+        """Return the `count` records that are delivered after the first `before`."""
 
         async def are_there() -> bool:
             return len(self.records()) >= before + count
@@ -148,7 +150,7 @@ def own_site(
     replicas: Sequence[ReplicaEntry] = (),
     additions_from: Sequence[str] = (),
 ) -> Iterator[Site]:
-    """`replicas` of its pools; without them the engine is the only one."""
+    """Run a gateway whose pools have these replicas; without any, the engine is the only one."""
     port, metrics_port = free_ports(2)
     with EmbeddedValkey(home.paths, mark=environment_with(home.mark)) as valkey:
         acme, globex = (publish_tenant(home.paths, slug) for slug in SLUGS)
@@ -183,7 +185,10 @@ def dial(
     path: str = "/v1/stream",
     **options: Any,
 ) -> connect:
-    """A WebSocket as somebody else's client opens it. Entering it raises InvalidStatus."""
+    """Return a WebSocket as a third-party client opens it.
+
+    Entering it raises InvalidStatus.
+    """
     return connect(
         gateway_url.replace("http", "ws", 1) + path,
         subprotocols=[Subprotocol(name) for name in subprotocols] or None,
@@ -191,14 +196,15 @@ def dial(
         compression=None,
         max_size=None,
         proxy=None,
-        # A test that leaves in mid-stream has not read all: the gateway's close stands behind it.
+        # A test that leaves in mid-stream has not read all data, and the gateway's close frame
+        # comes last.
         close_timeout=0.5,
         **options,
     )
 
 
 async def until(question: Any, *, patience_s: float = PATIENCE_S) -> bool:
-    """Asks again and again, and says whether the answer became yes in time."""
+    """Poll the condition and return True if it became true in time."""
     deadline_s = time.monotonic() + patience_s
     while not await question():
         if time.monotonic() > deadline_s:
@@ -208,7 +214,7 @@ async def until(question: Any, *, patience_s: float = PATIENCE_S) -> bool:
 
 
 async def ask(stream: CompletionStream, frame: Frame) -> tuple[str, Frame]:
-    """The text and the `done` of one completion."""
+    """Return the text and the `done` frame of one completion."""
     text, done = "", {}
     async for answer in stream.complete(frame):
         if answer["type"] == "delta":

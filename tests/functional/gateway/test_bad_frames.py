@@ -1,4 +1,4 @@
-"""Frames that make no sense: a stable code for each, the connection and the neighbours unharmed."""
+"""Invalid frames: each gets a stable code, and neither the connection nor other tenants suffer."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""HTTP requests that make no sense: a stable code and status for each."""
+"""Invalid HTTP requests: each gets a stable code and status."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What is killed while completions run: the engine, Redis, the gateway itself."""
+"""Processes killed while completions run: the engine, Redis, the gateway itself."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engine
 RESTART_S = 120.0  # of the engine, on two busy cores
 
 
-@pytest.mark.deep  # the engine takes half a minute to come back
+@pytest.mark.deep  # the engine takes half a minute to restart
 async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second(
     site: Site, engine: Engine, long_frame: Frame
 ) -> None:
@@ -49,7 +49,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     assert told_s < 1.0
     assert status == HTTPStatus.OK
     assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
-    assert is_back_in_time, "completions did not come back with the engine"
+    assert is_back_in_time, "completions did not recover with the engine"
     assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
     finishes = [(r.finish, r.cut_reason) for r in _completions(site)]
     assert finishes.count((FinishReason.LENGTH, "engine_lost")) == 1
@@ -123,12 +123,13 @@ def _restart_valkey(site: Site) -> None:
 
 
 async def _counted(site: Site, count: int) -> dict[str, int]:
-    """How often each completion was recorded, once `count` are, and some time to be doubled."""
+    """Count the records of each completion, after `count` exist and duplicates had time to
+    arrive."""
 
     async def are_delivered() -> bool:
         return len(_completions(site)) >= count
 
-    # The journal's pauses grow to 5 s while Redis is away.
+    # The journal's pauses grow to 5 s while Redis is down.
     assert await until(are_delivered, patience_s=15.0), "not all records were delivered"
     await asyncio.sleep(0.3)
     return dict(Counter(str(record.request_id) for record in _completions(site)))

@@ -1,4 +1,4 @@
-"""Who no longer wants a completion frees the engine at once, by whatever way, and is recorded."""
+"""A client that cancels or disconnects frees the engine at once, and the completion is recorded."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ async def test_a_cancelled_completion_ends_and_frees_the_engine(
 
     assert first["type"] == "delta"
     assert (answer["type"], answer["finish"]) == ("done", "cancelled")
-    assert num_running <= 1  # the next one itself
+    assert num_running <= 1  # the next request itself
     record = await site.record_of(answer["meta"]["request_id"])
     assert (record.finish, record.cached_tokens) == ("cancelled", None)
     assert 0 < record.generated_tokens < 512
@@ -50,7 +50,7 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
     site: Site, long_frame: Frame
 ) -> None:
     async with site.stream() as stream:
-        # Whoever has no core between the two frames may cancel too late: once more.
+        # A client that gets no core between the two frames may cancel too late: try again.
         for name in map(str, range(_MAX_TRIES)):
             await stream.send({"type": "complete", **long_frame, "id": name})
             await stream.send({"type": "cancel", "id": name})
@@ -60,7 +60,7 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
             if texts == 0:
                 break
 
-    assert texts == 0, "a token was always there before"
+    assert texts == 0, "every try got a token before its cancel"
     assert (done["type"], done.get("finish")) == ("done", "cancelled"), done
     record = await site.record_of(done["meta"]["request_id"])
     assert record.finish == "cancelled"
@@ -151,7 +151,7 @@ async def test_who_drops_a_connection_before_the_whole_answer_frees_the_engine(
 
 
 async def _num_running_at_next_token(site: Site, frame: Frame) -> int:
-    """How many requests hold a slot of the engine when the next one has its first token."""
+    """Return the engine's running requests at the time when the next one has its first token."""
     async with site.stream() as stream:
         await stream.send({"type": "complete", **frame, "id": "next", "max_tokens": 16})
         await stream.receive()

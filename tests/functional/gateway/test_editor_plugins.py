@@ -1,5 +1,7 @@
-"""The requests of editors' plugins, as they were seen on the wire, and what each reads of the
-answer. Bodies are as the plugins write them, unknown fields included."""
+"""Requests of editor plug-ins as recorded on the wire, and the fields that each reads.
+
+Bodies are as the plug-ins write them, unknown fields included.
+"""
 
 import json
 import re
@@ -11,7 +13,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = pytest.mark.engine
 
-# llama.vim's own test of an answer, on the raw body.
+# llama.vim's own check of a response, on the raw body.
 LLAMA_VIM = re.compile(rb'"content"\s*:')
 LLAMA_VIM_FIELDS = [
     "content",
@@ -41,7 +43,7 @@ QWEN_STOPS = [
 
 @pytest.fixture
 def around(long_frame: Frame) -> tuple[str, str]:
-    """The text before and after the cursor."""
+    """Return the text before and after the cursor."""
     return long_frame["prefix"], long_frame["suffix"]
 
 
@@ -56,7 +58,7 @@ async def post(site: Site, path: str, body: Any, **headers: str) -> bytes:
 
 
 def events(raw: bytes) -> list[Any]:
-    """As an SSE reader of a plugin's sees them: `data:` lines and empty ones, nothing else."""
+    """Parse as a plug-in's SSE reader does: only `data:` lines and empty lines."""
     lines = raw.decode().split("\n")
     assert all(line == "" or line.startswith("data: ") for line in lines)
     data = [line.removeprefix("data: ") for line in lines if line]
@@ -139,7 +141,8 @@ async def test_minuet_and_continues_mistral_and_deepseek_kinds(
 
     parsed = events(await post(site, path, body, Accept="text/event-stream"))
 
-    choices = [event["choices"][0] for event in parsed]  # crashes on an event without
+    # the plug-in crashes on an event without choices
+    choices = [event["choices"][0] for event in parsed]
     if path == "/v1/fim/completions":
         text = "".join(choice["delta"]["content"] for choice in choices)
     else:

@@ -1,4 +1,4 @@
-"""A real completion, explained from its id alone."""
+"""A real completion, explained by its ID alone."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Who may open a stream, and what the others are told."""
+"""Opening a stream: accepted and rejected handshakes."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What a real engine says of itself, and that its gateway takes it."""
+"""The identity that a real engine reports, and its acceptance by the gateway."""
 
 import aiohttp
 import pytest

@@ -1,4 +1,4 @@
-"""What a gateway says of itself at /metrics agrees with what its clients saw."""
+"""A gateway's values at /metrics agree with its clients' observations."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
 
 
 async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
-    """The id of a completion that was cancelled: on a busy machine one may end before."""
+    """Return the ID of a cancelled completion; on a busy machine a completion may end before."""
     for _ in range(_MAX_TRIES):
         identifier = site.new_id()
         await stream.send({"type": "complete", **frame, "id": identifier})
@@ -161,7 +161,7 @@ async def test_capacity_takes_its_figures_from_a_gateway_at_work(
 
 
 async def _complete_some(site: Site, code: CodeText) -> list[dict[str, Any]]:
-    """The `meta` of each."""
+    """Return the `meta` of each completion."""
     metas = []
     async with site.stream() as stream:
         for _ in range(_NUM_REQUESTS):
@@ -171,6 +171,6 @@ async def _complete_some(site: Site, code: CodeText) -> list[dict[str, Any]]:
 
 
 def _line(page: str, start: str) -> float:
-    """The value of the first line that begins so."""
+    """Return the value of the first line with this prefix."""
     lines = (line for line in page.splitlines() if line.startswith(start))
     return float(next(lines).rpartition(" ")[2])

@@ -1,8 +1,8 @@
-"""Nothing of a customer's code is kept, nor a key: in no log, no record, no file of any server.
+"""No customer code and no key is stored: in no log, no record and no file of any server.
 
-All of Caret runs: gateway, engine, worker, console, Postgres, Valkey. Strings that occur nowhere
-else are planted wherever a client can put one, in good requests and in bad ones; afterwards every
-file below the home is searched, the databases' own among them, and every key of Redis.
+All of Caret runs: gateway, engine, worker, console, Postgres, Valkey. Canary strings are planted
+wherever a client can put one, in valid and in invalid requests. Then every file below the home is
+searched, including the databases' files, and every key of Redis.
 """
 
 import json
@@ -45,7 +45,7 @@ async def test_nothing_of_a_customers_code_and_no_key_is_kept(
     company, key = await in_thread(_new_customer)
     plants = Plants()
     plants.places[key.text] = "key"
-    assert await until(lambda: _is_known(stack, key.text)), "the gateway never heard of the key"
+    assert await until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
     await _ask_well(stack, key.text, plants)
     await _ask_badly(stack, key.text, plants)
 
@@ -54,7 +54,7 @@ async def test_nothing_of_a_customers_code_and_no_key_is_kept(
 
     assert await until(is_ingested, patience_s=20.0), "the usage was not ingested"
 
-    # What is known to be there is found, so that finding nothing means something.
+    # The search finds known values, so an empty result is meaningful.
     haystack = Haystack(services)
     assert haystack.holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
     kept = {place: haystack.holders(text) for text, place in plants.places.items()}
@@ -67,13 +67,13 @@ async def test_what_a_user_lets_be_kept_is_found_sealed_and_nowhere_else(
 ) -> None:
     company, key = await in_thread(_new_willing_customer)
     plants = Plants()
-    assert await until(lambda: _is_known(stack, key.text)), "the gateway never heard of the key"
+    assert await until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
 
     async def is_kept() -> bool:
         kept = await in_thread(lambda: _kept_content(company.tenant_id))
         return all(kind in kept for kind in (b'"type":"completion"', b'"type":"edit"'))
 
-    # Not all that the model says is worth showing, and what is not shown is not kept.
+    # The filter withholds some of the model's text, and withheld text is not captured.
     for number in range(10):
         await _ask_and_edit(stack, key.text, plants, kind=f" {number}")
         if await until(is_kept, patience_s=10.0):
@@ -173,7 +173,8 @@ async def _ask_badly(stack: Stack, key: str, plants: Plants) -> None:
 def _bad_dialects(
     good: dict[str, str], plants: Plants
 ) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Every body of the other protocols with a field of the wrong type, and not as JSON at all."""
+    """Yield every body of the other protocols with a field of the wrong type, and as invalid
+    JSON."""
     for path, body in plants.dialects():
         wrong = {**body, next(iter(body)): {"wrong": [plants.new(f"wrong field of {path}")]}}
         yield path, good, json.dumps(wrong)
@@ -233,7 +234,7 @@ def _new_willing_customer() -> tuple[Company, CreatedKey]:
 
 
 def _kept_content(tenant_id: TenantId) -> bytes:
-    """Opened, of all objects that are there."""
+    """Return the decrypted content of all stored objects."""
     with tenant_scope(tenant_id):
         rows = ContentObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)
         ids = list(rows.values_list("id", flat=True))

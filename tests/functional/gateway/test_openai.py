@@ -1,4 +1,4 @@
-"""`POST /v1/completions`, as OpenAI's own client asks."""
+"""`POST /v1/completions` with OpenAI's own client."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -97,7 +97,7 @@ async def test_a_prompt_without_suffix_is_taken_as_it_is(
     )
 
     assert completion.usage is not None
-    assert completion.usage.prompt_tokens == 3  # markers are markers: two of them, and the x
+    assert completion.usage.prompt_tokens == 3  # two markers, and the x
     (record,) = await site.records_after(num_records)
     assert isinstance(record, CompletionRecord)
     assert record.protocol == "openai"
@@ -165,7 +165,7 @@ async def test_the_models_are_listed(client: openai.AsyncOpenAI) -> None:
 async def test_closing_the_stream_frees_the_engine(
     site: Site, client: openai.AsyncOpenAI, long_frame: Frame
 ) -> None:
-    # A client without a core for a moment closes the stream after the completion's end: try again.
+    # A client that gets no core for a moment closes after the completion's end: try again.
     for _ in range(_MAX_TRIES):
         num_records = await site.num_records()
         stream = await client.completions.create(
@@ -192,7 +192,7 @@ async def test_the_clients_errors_carry_our_codes(site: Site) -> None:
 
 
 def _client(site: Site, key: str) -> openai.AsyncOpenAI:
-    # The environment's proxies know nothing of this machine's loopback address.
+    # The environment's proxies cannot reach this machine's loopback address.
     transport = openai.DefaultAsyncHttpxClient(trust_env=False)
     return openai.AsyncOpenAI(
         base_url=f"{site.url}/v1", api_key=key, max_retries=0, http_client=transport

@@ -1,4 +1,4 @@
-"""Clients that ask too much or read too little: they are held back, their neighbours are not."""
+"""Clients that send too much or read too little are limited, and other tenants are not affected."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def test_of_many_requests_at_once_each_has_exactly_one_end(
     assert Counter(end["id"] for end in ends) == Counter(map(str, range(_CROWD)))
     assert neighbour_s < _PROMPTLY_S
     codes = {end["code"] for end in ends if end["type"] == "error"}
-    # A gateway that gets no core for a second counts that as the engine's failure to connect.
+    # If the gateway gets no core for a second, it reports the engine as unreachable.
     assert codes <= {"too_many_requests", "engine_unavailable"}
     assert last["type"] == "done"
     assert await site.idle()
@@ -68,7 +68,7 @@ async def test_one_connection_cannot_have_more_than_its_share(
             if answer["type"] == "error":
                 refused.add((int(answer["id"]), answer["code"]))
 
-    # The first have a share, and of those that come while these run nobody has.
+    # The first requests get slots; those that arrive while these run are rejected.
     assert {number for number, _ in refused}.isdisjoint(range(MAX_UNDER_WAY))
     assert {code for _, code in refused} == {"too_many_requests"}
 
@@ -97,7 +97,7 @@ async def test_a_client_that_reads_nothing_is_let_go_and_holds_nobody_up(site: S
 
 
 async def _fill(deaf: ClientConnection) -> None:
-    """Asks for answers and reads none, until nothing more goes through."""
+    """Send requests without reading responses until the connection blocks."""
     with suppress(TimeoutError):
         while True:
             async with asyncio.timeout(0.5):

@@ -1,5 +1,4 @@
-"""A real Prometheus reads a gateway's page: our rules and the dashboard's charts find there what
-they ask for."""
+"""A real Prometheus reads a gateway's metrics: Caret's rules and charts find their series."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from tests.stack.watching import panels
 
 pytestmark = pytest.mark.engine
 
-# Of completions that end by themselves and are shown to nobody.
+# Charts with data when completions end by themselves and have no outcomes.
 _SHOWN = {
     "1. First token p99 by type",
     "2. Cancelled",
@@ -36,7 +35,7 @@ def server(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pro
 
 
 def _charts() -> list[tuple[str, str]]:
-    """Title and expression."""
+    """Return title and expression of each chart."""
     return [(panel.title, expression) for panel in panels() for expression in panel.expressions]
 
 
@@ -44,7 +43,7 @@ async def test_rules_and_charts_are_of_what_the_gateway_tells(
     site: Site, long_frame: Frame, server: Prometheus
 ) -> None:
     async def are_shown() -> bool:
-        # Rates want counts that go up between two looks.
+        # Rates need counters that grow between two scrapes.
         async with site.stream() as stream:
             await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
         found = await asyncio.to_thread(
@@ -61,6 +60,6 @@ async def test_rules_and_charts_are_of_what_the_gateway_tells(
     assert len(rules) > 40
     assert {rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")} == {}
     assert {rule["health"] for rule in rules} == {"ok"}
-    # Nothing is wrong here: nobody is woken.
+    # Nothing is wrong, so no alert fires.
     firing = {rule["name"] for rule in rules if rule.get("state") == "firing"}
-    assert firing <= {"CaretNoBeat"}  # no control plane is watched
+    assert firing <= {"CaretNoBeat"}  # no control plane is monitored here

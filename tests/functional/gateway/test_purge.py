@@ -1,5 +1,4 @@
-"""`manage.py manage_tenant SLUG --purge-cache`: what was cached is out of reach on the next
-request."""
+"""`manage.py manage_tenant SLUG --purge-cache`: the next request finds nothing cached."""
 
 import pytest
 
@@ -9,7 +8,7 @@ from tests.stack.commands import manage
 from tests.stack.running import Stack, Tenant
 
 pytestmark = pytest.mark.engine
-WITHIN_S = 1.0  # of the command's end, every gateway knows
+WITHIN_S = 1.0  # after the command, until every gateway knows
 
 
 async def test_a_purged_tenants_next_request_finds_nothing_cached(

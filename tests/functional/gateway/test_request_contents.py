@@ -1,5 +1,7 @@
-"""Whatever a request says, it ends as an answer or as the client's own error: never as a failure of
-the engine or the gateway, which would alert operators."""
+"""Any request ends in a response or a client error, whatever its content.
+
+It never ends in a failure of the engine or the gateway, which would alert operators.
+"""
 
 import json
 import re
@@ -86,7 +88,7 @@ _PROTOCOLS: Final = {
     "Ollama": ("/api/generate", lambda text: {"prompt": text, "suffix": text}),
     "Ollama, raw": ("/api/generate", lambda text: {"prompt": text, "raw": True}),
 }
-# The engine's prompt, a conversation and one of the editors' dialects. The others are built alike.
+# The engine's prompt, a conversation and one editor protocol. The others are built alike.
 _DEFAULT_PROTOCOLS: Final[list[Any]] = ["OpenAI, raw", "chat", "llama.cpp"]
 _DEEP_PROTOCOLS: Final[list[Any]] = [
     pytest.param(name, marks=pytest.mark.deep)
@@ -103,7 +105,7 @@ def _bodies(make: Any) -> list[dict[str, Any]]:
 
 
 async def _num_failed(site: Site) -> float:
-    """As the rules on completions that fail count them."""
+    """Count failures as the alerting rules for failed completions do."""
     lines = (await site.metrics()).splitlines()
     failed = re.compile(
         r'error="(engine_.*|deadline|internal)"|^caret_filtered_completions.*"engine_lost"'

@@ -1,4 +1,4 @@
-"""A revoked key ends its use within a second, from the control plane's commit on."""
+"""A revoked key stops working within a second of the control plane's commit."""
 
 import time
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def _new_customer() -> Customer:
 
 
 async def _status(stack: Stack, key: CreatedKey) -> int:
-    """400 for a key in force (the body is no request), 401 for any other."""
+    """Return 400 for an active key (the body is no valid request) and 401 for any other."""
     async with (
         aiohttp.ClientSession(stack.gateway_url, headers=_headers(key)) as session,
         session.post("/v1/completions", json={}) as response,

@@ -1,4 +1,4 @@
-"""Tabby's own agent, as its editor plugins run it, driven for real."""
+"""Tabby's own agent, driven as its editor plug-ins run it."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ pytestmark = [
 ]
 CLIENTS = Path(__file__).parents[1] / "clients"
 DEADLINE_S = 30
-# So much to prefill that the engine is still at it when the request is superseded. One line: the
-# agent sends the last twenty.
+# Long enough that the engine is still prefilling it when the request is superseded. It is one line,
+# because the agent sends the last twenty lines.
 OLDER_STATE = "# " + "an older state, " * 400 + "\n"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """With the agent of the lock file, and a home of its own: it keeps settings there."""
+    """A folder with the agent of the lock file, and its own home: it stores settings there."""
     folder = tmp_path_factory.mktemp("tabby-agent")
     for name in ("package.json", "package-lock.json"):
         shutil.copy(CLIENTS / name, folder)
@@ -73,7 +73,7 @@ def scenario(site: Site, folder: Path, long_frame: Frame) -> dict[str, Any]:
 
 
 async def drive(scenario: dict[str, Any]) -> dict[str, Any]:
-    """What the agent saw."""
+    """Run the scenario and return the agent's results."""
     node = await asyncio.create_subprocess_exec(
         "node",
         str(CLIENTS / "tabby_agent.mjs"),

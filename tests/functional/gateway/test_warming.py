@@ -1,4 +1,4 @@
-"""Warming over the real engine: what stays put of a prompt is cached before somebody types."""
+"""Warm-up with the real engine: the stable part of a prompt is cached before the user types."""
 
 from collections.abc import Awaitable
 from typing import Final
@@ -10,10 +10,10 @@ from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
 
 pytestmark = pytest.mark.engine
 _NUM_OTHERS: Final = 3
-# Short enough to stand in a prompt whole: of a longer file it has an outline of 300 tokens at most.
+# Short enough to fit into a prompt; a longer file appears as an outline of at most 300 tokens.
 _OTHER_TOKENS: Final = 180
-_STABLE_TOKENS: Final = 400  # of the prompt's, fewer than these others make
-# Behind the stable part: a part of a block of 32, and what stands around the cursor.
+_STABLE_TOKENS: Final = 400  # of the prompt, fewer than the other files have
+# Behind the stable part: a part of a block of 32, and the text around the cursor.
 _MAX_UNCACHED_TOKENS: Final = 32 + 32
 _WARMED: Final = 'caret_warmups_total{outcome="warmed"}'
 
@@ -22,8 +22,10 @@ class File:
     """A file in an editor, with others open beside it."""
 
     def __init__(self, site: Site, code: CodeText, *, has_repository: bool = False) -> None:
-        """`has_repository`: in one that nobody has seen. Its first completion has a warm-up follow,
-        which the next test would take for its own."""
+        """Open a file, with `has_repository` in a new repository.
+
+        A warm-up follows its first completion, and the next test would mistake it for its own.
+        """
         self._site = site
         self._name = site.new_id()
         samples = [
@@ -103,14 +105,14 @@ def _is_warm(meta: Frame) -> bool:
 
 
 async def _warms(site: Site, action: Awaitable[None]) -> None:
-    """Does it, and waits for the warm-up that follows."""
+    """Perform the action and wait for the warm-up that follows."""
     before = await _num_warmed(site)
     await action
 
     async def has_warmed() -> bool:
         return await _num_warmed(site) > before
 
-    assert await until(has_warmed), "nothing was warmed"
+    assert await until(has_warmed), "no warm-up followed"
 
 
 async def _num_warmed(site: Site) -> float:

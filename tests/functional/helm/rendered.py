@@ -1,4 +1,4 @@
-"""The chart, rendered by Helm's own engine without a cluster."""
+"""The Helm chart, rendered by Helm's own engine without a cluster."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SIZES = {
     "1,000 developers": ("values-small.yaml", "values-1000-developers.yaml"),
     "a million developers": ("values-small.yaml", "values-1m-developers.yaml"),
 }
-# Of operators that an installation may have: their schemas are not Kubernetes' own.
+# Of operators that a cluster may have: Kubernetes does not define their schemas.
 FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}
 Document = dict[str, Any]
 
@@ -25,11 +25,11 @@ class Rendered:
     documents: tuple[Document, ...]
 
     def of(self, *kinds: str) -> dict[str, Document]:
-        """By name."""
+        """Return the documents of these kinds by name."""
         return {each["metadata"]["name"]: each for each in self.documents if each["kind"] in kinds}
 
     def pods(self) -> Iterator[tuple[str, Document]]:
-        """The name of what makes them, and their specification."""
+        """Yield each workload's name and its pod specification."""
         for each in self.documents:
             spec = each.get("spec", {})
             spec = spec.get("jobTemplate", {}).get("spec", spec)
@@ -37,7 +37,7 @@ class Rendered:
                 yield each["metadata"]["name"], spec["template"]
 
     def container(self, name: str) -> Document:
-        """The one container of what has this name."""
+        """Return the only container of the workload with this name."""
         (template,) = [template for found, template in self.pods() if found == name]
         (container,) = template["spec"]["containers"]
         found: Document = container
@@ -45,7 +45,10 @@ class Rendered:
 
 
 def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Rendered:
-    """Raises helm_python.HelmError."""
+    """Render the chart.
+
+    Raises helm_python.HelmError.
+    """
     values: Document = {}
     for name in SIZES[size]:
         values = merged(values, yaml.safe_load((CHART / name).read_text()))
@@ -61,7 +64,7 @@ def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Ren
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
-    """As Helm lays one file of values over another."""
+    """Merge two files of values as Helm does."""
     both = dict(below)
     for name, given in above.items():
         under = both.get(name)

@@ -1,10 +1,11 @@
-"""What holds of all that the chart makes, whatever its values."""
+"""Security checks that hold for everything that the chart renders, whatever its values."""
 
 from tests.functional.helm.rendered import Rendered
 
 
 def check_pods(rendered: Rendered) -> None:
-    """None is root, writes to its root, or has a token."""
+    """Check that no pod runs as root, writes to its root file system or has a service account
+    token."""
     pods = dict(rendered.pods())
     for name, template in pods.items():
         spec = template["spec"]
@@ -22,18 +23,18 @@ def check_pods(rendered: Rendered) -> None:
 
 
 def check_rules(rendered: Rendered) -> None:
-    """None lets everybody in or out."""
+    """Check that no rule allows all peers."""
     for name, policy in rendered.of("NetworkPolicy").items():
-        # The schema takes any text for a type.
+        # The schema accepts any text as a type.
         assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
         for way, peers in (("ingress", "from"), ("egress", "to")):
             for rule in policy["spec"].get(way, ()):
-                assert rule.get(peers), f"{name}: a rule without peers is for everybody"
-                assert rule.get("ports"), f"{name}: a rule without ports is for all of them"
+                assert rule.get(peers), f"{name}: a rule without peers allows all peers"
+                assert rule.get("ports"), f"{name}: a rule without ports allows all ports"
 
 
 def check_secrets(rendered: Rendered) -> None:
-    """None is a value."""
+    """Check that no secret is a plain value."""
     for name, template in rendered.pods():
         for container in template["spec"]["containers"]:
             for variable in container.get("env", ()):

@@ -1,4 +1,4 @@
-"""What the chart writes down a second time is what the code says."""
+"""The chart's copies of values agree with the code."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from inference.pools.pool_config import DiscoverySource, PoolEntry, ReplicaEntry
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
 SETTINGS = REPOSITORY / "platform" / "docs" / "settings.md"
-# What differs between a machine and a cluster: addresses, sizes, and how long streams have to end.
+# Flags that differ between a machine and a cluster: addresses, sizes, and the shutdown timeout.
 OWN_FLAGS = {"--model", "--served-model-name", "--host", "--port", "--max-model-len"}
 OWN_FLAGS |= {"--shutdown-timeout", "--tensor-parallel-size", "--quantization"}
 OWN_FLAGS |= {"--kv-events-config", "--speculative-config", "--kv-transfer-config"}
@@ -77,7 +77,7 @@ def _chart_flags() -> list[str]:
 
 
 def _flags(written: Iterable[str]) -> set[str]:
-    """As `--name=value` or `--name`, without those that are a cluster's own."""
+    """Return flags as `--name=value` or `--name`, without those that only a cluster sets."""
     flags = {flag.replace(" ", "=") for flag in written}
     return {flag for flag in flags if flag.partition("=")[0] not in OWN_FLAGS}
 

@@ -1,6 +1,9 @@
-"""The service's image as far as it can be built without a container engine: what its steps copy is
-there and enough, what they compile compiles, what they install is pinned. Where it stops: the base
-image, the installation from the lock (`platform/scripts/setup` does it from another), users."""
+"""The service's image, as far as it can be built without a container engine.
+
+The copied files exist and are sufficient, they compile, and installed packages are pinned. Not
+covered: the base image, the installation from the lock file (`platform/scripts/setup` does it from
+another), and users.
+"""
 
 import fnmatch
 import os
@@ -37,10 +40,10 @@ def _steps(*kinds: str) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree of the last stage's /app."""
+    """Return the last stage's /app."""
     app = tmp_path_factory.mktemp("app")
     for _, rest in _steps("COPY"):
-        if rest.startswith("--from") or "/tmp/" in rest:  # noqa: S108  # of the stage before
+        if rest.startswith("--from") or "/tmp/" in rest:  # noqa: S108  # of an earlier stage
             continue
         *sources, target = rest.split()
         for source in sources:
@@ -49,7 +52,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _copy(source: str, target: Path) -> None:
-    """As the .dockerignore lets it through."""
+    """Copy the files that .dockerignore does not exclude."""
     if (REPOSITORY / source).is_file():
         shutil.copy(REPOSITORY / source, target)
         return
@@ -115,7 +118,8 @@ def test_no_package_of_ours_is_left_out(image: Path) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
-    # Whatever of them is missing would be found in the installation that runs this test.
+    # Imports would not prove it: a missing package would be found in the installation that runs
+    # this test.
     assert [name for name in packages if not (image / name / "__init__.py").exists()] == []
 
 

@@ -1,4 +1,4 @@
-"""Rules and dashboard ask for what is told, and lead to runbooks that are there."""
+"""Alerting rules and dashboard use existing metrics and link to existing runbooks."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from tests.stack.watching import WATCHING, panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
 RULES = ("alert_rules.yaml", "log-rules.yaml")
-# What whoever is on call looks at, in this order.
+# The five charts for the person on call, in this order.
 ON_CALL_FIVE = [
     "1. First token p99 by type",
     "2. Cancelled",
@@ -30,18 +30,18 @@ ON_CALL_FIVE = [
 ]
 _NAME = re.compile(r"(?<![\w:\"/.])caret_[a-z0-9_]+(?![\w:\"])")
 _RECORDED = re.compile(r"caret:[a-z0-9_]+:[a-z0-9_]+")
-# Families that are made of what only a whole gateway has are read off the code that makes them.
+# Names of metric families that only a complete gateway creates, found in the source.
 _MADE = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_one)\(\s*\"(caret_[a-z_]+)\"")
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 
 
 class _Nobody(EngineMetricsReader):
     async def read(self, replica: object) -> Values | None:
-        raise AssertionError("no engine is asked")
+        raise AssertionError("this test must not query an engine")
 
 
 class _NoRedis(redis.Redis):
-    """Holds one task's counts, and nothing else."""
+    """Contains one task's counts, and nothing else."""
 
     def __init__(self) -> None:
         pass

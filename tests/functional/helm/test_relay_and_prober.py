@@ -1,4 +1,4 @@
-"""A region without a control plane, and somebody who types from outside, by the chart."""
+"""The chart for a region without a control plane, and for a prober outside the cluster."""
 
 import kubernetes_validate as validate
 import pytest

@@ -1,5 +1,5 @@
-"""What the chart makes: valid for Kubernetes, closed where it should be, and refused where its
-values contradict each other."""
+"""The rendered chart is valid for Kubernetes and restrictive, and contradictory values are
+rejected."""
 
 import tomllib
 from typing import Any
@@ -14,7 +14,7 @@ from inference.pools.pool_config import DiscoverySource, read_catalog
 from tests.functional.helm.rendered import FOREIGN, SIZES, Document, Rendered, render
 from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
 
-VERSIONS = ("1.30", validate.latest_version())  # the oldest that we say, and the newest
+VERSIONS = ("1.30", validate.latest_version())  # the oldest supported version and the newest
 ENGINES_PORTS = [8000, 5557, 5558]
 GATEWAYS = {"app.kubernetes.io/component": "gateway"}
 

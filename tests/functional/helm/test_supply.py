@@ -1,4 +1,4 @@
-"""Secrets are found before they are committed, and the page of threats names tests that exist."""
+"""Secrets are found before they are committed, and the threat model names tests that exist."""
 
 import re
 import subprocess

@@ -1,5 +1,8 @@
-"""An installation with retrieval, as `up` starts it: an embedding engine, databases, gateway,
-worker and console of its own. Only the engine that completes is the session's."""
+"""An installation with retrieval, as `up` starts it.
+
+It has its own embedding engine, databases, gateway, worker and console. Only the completion engine
+is the session's.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,6 @@ def installation(place: Place, engine: Engine) -> Place:
 
 @pytest.fixture(scope="module")
 def pooling(installation: Place) -> Pooling:
-    """Its embedding engine: vLLM's pooling runner with the model that serves by default."""
+    """Return its embedding engine: vLLM's pooling runner with the default model."""
     port = installation.environment["CARET_EMBEDDINGS_PORT"]
     return Pooling(f"http://{LOOPBACK}:{port}", DEFAULT_EMBEDDINGS_MODEL)

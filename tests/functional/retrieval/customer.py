@@ -1,5 +1,7 @@
-"""A tenant of an installation: an administrator at the REST API, a developer at the gateway; and
-what its databases hold, read past all of it."""
+"""A tenant of an installation: an administrator at the REST API and a developer at the gateway.
+
+It also reads the tenant's rows directly from the databases.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +17,7 @@ from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Place
 from tests.functional.gateway.gateway_stack import Frame, ask, until
 
-_PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some
+_PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Customer:
     slug: str
 
     async def lets_retrieve(self, *repositories: str) -> None:
-        """A new version of its policy, by the REST API."""
+        """Create a new policy version by the REST API."""
         async with self._signed_in() as session:
             async with session.get("/api/v1/policy") as answer:
                 held = (await answer.json())["policy"]
@@ -41,7 +43,7 @@ class Customer:
             yield stream
 
     async def num_snippets(self, frame: Frame) -> int:
-        """Asks, and reads what was recorded of it."""
+        """Request a completion and return the recorded number of snippets."""
         async with self.stream() as stream:
             _, done = await ask(stream, frame)
         query = "SELECT num_snippets FROM tenants_usage_record WHERE request_id = %s"
@@ -51,11 +53,11 @@ class Customer:
             found[:] = self._rows(query, done["meta"]["request_id"])
             return bool(found)
 
-        assert await until(is_ingested, patience_s=_PATIENCE_S), "no record was ingested"
+        assert await until(is_ingested, patience_s=_PATIENCE_S), "the record was not ingested"
         return cast(int, found[0][0])
 
     async def keeps(self, num_chunks: int) -> bool:
-        """Whether so many chunks of it are in the index, or come to be."""
+        """Return True if the index has or gets this many chunks of the tenant."""
 
         async def is_so() -> bool:
             return len(self.chunks()) == num_chunks
@@ -63,7 +65,7 @@ class Customer:
         return await until(is_so, patience_s=_PATIENCE_S)
 
     def chunks(self) -> list[bytes]:
-        """Each row of it in the index, as Postgres writes it."""
+        """Return the tenant's rows in the index, as Postgres writes them."""
         rows = self._rows("SELECT row(c)::text FROM tenants_retrieval_chunk c")
         return [text.encode() for (text,) in rows]
 
@@ -75,7 +77,7 @@ class Customer:
     @asynccontextmanager
     async def _signed_in(self) -> AsyncIterator[aiohttp.ClientSession]:
         url = self.installation.entry["console_url"]
-        jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address without a name
+        jar = aiohttp.CookieJar(unsafe=True)  # allows cookies for IP addresses
         async with aiohttp.ClientSession(url, cookie_jar=jar) as session:
             await session.get("/sign-in")
             form = {
@@ -98,7 +100,7 @@ class Customer:
 
 
 def num_questions_served(installation: Place) -> int:
-    """By the worker, of all tenants, as its log tells."""
+    """Return the retrieval queries that the worker served for all tenants, from its log."""
     lines = (installation.paths.logs / "worker.log").read_text().splitlines()
     told = [json.loads(line) for line in lines if '"retrieval.served"' in line]
     return sum(each["questions"] for each in told)

@@ -1,4 +1,4 @@
-"""Files of three subjects."""
+"""Files about three subjects."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Retrieval through every real part: from consent at the REST API to the records of completions.
+"""Retrieval through all real parts: from consent at the REST API to the records of completions.
 
-The tests of consent share two tenants and stand in the order of a story.
+The consent tests share two tenants and depend on their order.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.stack.services import Services
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _PATIENCE_S: Final = 20.0
 _ASK_EVERY_S: Final = 0.5
-_KEPT_WITHIN_S: Final = 2.5  # the worker looks each second
+_KEPT_WITHIN_S: Final = 2.5  # the worker polls each second
 _REPOSITORY: Final = "shop"
 
 
@@ -33,7 +33,7 @@ def acme(installation: Place) -> Customer:
 
 @pytest.fixture(scope="module")
 def globex(installation: Place) -> Customer:
-    """The neighbour, who lets a repository of the same name be kept."""
+    """Another tenant, which allows indexing of a repository with the same name."""
     return Customer(installation, "globex")
 
 
@@ -50,7 +50,7 @@ async def test_a_first_completion_of_a_file_starts_it(acme: Customer, globex: Cu
 
     assert await acme.num_snippets(_typing_in_pay()) == 0
 
-    assert await acme.keeps(2), "nothing was indexed"
+    assert await acme.keeps(2), "the file was not indexed"
 
 
 async def test_what_is_kept_is_sealed(acme: Customer) -> None:
@@ -74,7 +74,7 @@ async def test_the_neighbour_gets_none_of_it(installation: Place, globex: Custom
     async def is_answered() -> bool:
         return num_questions_served(installation) > before
 
-    assert await until(is_answered, patience_s=_PATIENCE_S), "the question was never answered"
+    assert await until(is_answered, patience_s=_PATIENCE_S), "the query was never answered"
     await asyncio.sleep(_ASK_EVERY_S)
     assert await globex.num_snippets(_typing_in_cart()) == 0
 
@@ -116,7 +116,7 @@ async def _comes_to_carry(customer: Customer) -> bool:
 
 
 def _typing_in_pay() -> Frame:
-    """With another file open beside it."""
+    """Return a completion request with another file open."""
     before, after = INVOICES.split("    if invoice.discount")
     return _frame(
         path="pay.py",
@@ -127,7 +127,7 @@ def _typing_in_pay() -> Frame:
 
 
 def _typing_in_cart() -> Frame:
-    """With no other file open."""
+    """Return a completion request with no other file open."""
     prefix = "# what does the customer have to pay for the invoice, taxes included\ndef cost("
     return _frame(path="cart.py", prefix=prefix, suffix="\n", files=[])
 

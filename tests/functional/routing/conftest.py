@@ -16,19 +16,19 @@ _NGRAM: Final = {
     "prompt_lookup_min": 2,
     "prompt_lookup_max": 3,
 }
-_LOOK_S: Final = 1  # at what engines count
+_LOOK_S: Final = 1  # interval at which the gateway reads the engines' metrics
 
 
 @pytest.fixture(scope="module")
 def replicas() -> Iterator[list[OwnReplica]]:
-    """The second one speculates: what is tried of both is so with either."""
+    """Two replicas, of which the second uses speculative decoding; tests cover both."""
     with own_replicas_of((), ("--speculative-config", json.dumps(_NGRAM))) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def site(replicas: list[OwnReplica]) -> Iterator[Site]:
-    """A gateway whose pools have both."""
+    """A gateway whose pools contain both replicas."""
     entries = [replica.entry for replica in replicas]
     with own_home() as home:
         home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_LOOK_S)

@@ -1,4 +1,4 @@
-"""Files of languages, and somebody who has them completed at one replica."""
+"""Files of a language, and an editor that requests completions for them at one replica."""
 
 import asyncio
 import random
@@ -10,22 +10,22 @@ from typing import Final
 from tests.benchmarks.replicas import OwnReplica
 from tests.functional.gateway.gateway_stack import Frame, Site, ask
 
-_NUM_FILES: Final = 4  # of each language, asked in at once
+_NUM_FILES: Final = 4  # of each language, requested concurrently
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass
 class Language:
-    """Files of a language, and somebody who asks in them."""
+    """Files of a language, and an editor that requests completions in them."""
 
     site: Site
     name: str
-    write: Callable[[random.Random], str]  # what stands before the cursor
+    write: Callable[[random.Random], str]  # writes the text before the cursor
     random: random.Random
     paths: list[str]
 
     async def ask(self, path: str, *, max_tokens: int = 64) -> str:
-        """The replica that has answered."""
+        """Request a completion and return its replica."""
         frame: Frame = {
             "mode": "fim",
             "path": path,
@@ -40,7 +40,7 @@ class Language:
         return str(done["meta"]["replica"])
 
     async def ask_for(self, seconds: float) -> set[str]:
-        """The replicas that have answered last."""
+        """Request completions for this time and return the replicas of the last round."""
         end_s = time.monotonic() + seconds
         while True:
             replicas = set(await asyncio.gather(*map(self.ask, self.paths)))
@@ -51,7 +51,7 @@ class Language:
 async def files_at(
     replica: OwnReplica, site: Site, name: str, write: Callable[[random.Random], str]
 ) -> Language:
-    """Of files whose home is the replica."""
+    """Return a language with files whose home is this replica."""
     language = Language(site, name, write, random.Random(20261121), [])
     for number in range(16 * _NUM_FILES):
         path = f"{name}/{number}"
@@ -59,11 +59,11 @@ async def files_at(
             language.paths.append(path)
         if len(language.paths) == _NUM_FILES:
             return language
-    raise AssertionError("no file has its home there")
+    raise AssertionError("no file has this replica as its home")
 
 
 def assignments(chance: random.Random) -> str:
-    """The model goes on as it stands above: what an n-gram finds is right."""
+    """Return text that the model continues by repetition, so that n-gram proposals are right."""
     names = [_word(chance) for _ in range(8)]
     lines = "".join(f"        self.{name} = {name}\n" for name in names)
     head = f"class {_word(chance).title()}:\n    def __init__(self, {', '.join(names)}):\n{lines}\n"
@@ -72,7 +72,7 @@ def assignments(chance: random.Random) -> str:
 
 
 def numbers(chance: random.Random) -> str:
-    """No number tells of the next, though some look alike."""
+    """Return random numbers, so that n-gram proposals are wrong."""
     rows = [[str(chance.randrange(10_000)) for _ in range(8)] for _ in range(20)]
     return "".join(f"{','.join(row)}\n" for row in rows)
 

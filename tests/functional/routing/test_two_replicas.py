@@ -1,5 +1,8 @@
-"""Two real replicas of one pool, of which one speculates: where requests go, what becomes of them
-when one dies, and of languages for which speculation does not pay."""
+"""Two real replicas of one pool, of which one uses speculative decoding.
+
+Tests cover where requests go, what happens when a replica dies, and languages for which speculation
+does not pay.
+"""
 
 import json
 import os
@@ -19,11 +22,11 @@ from tests.functional.routing.languages import assignments, files_at, numbers
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _NUM_FILES = 8
 _PREFIX_TOKENS = CLEARLY_MORE + 150
-# Twelve windows of a second or of 50 tokens at the least; on a busy core many times that.
+# At least twelve windows of a second or of 50 tokens; many times that on a busy core.
 _LEARNING_S = 180.0
 _TURN_S = 1.0
 _PATIENCE_S = 60.0
-_MAX_TRIES = 150  # one in eight is long
+_MAX_TRIES = 150  # one completion in eight is long
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Answer:
 
 
 class Files:
-    """Some files of a repository, and an editor that asks in each."""
+    """Files of a repository, and an editor that requests completions in each."""
 
     def __init__(self, site: Site, code: CodeText, *, folder: str) -> None:
         self._site = site
@@ -45,7 +48,7 @@ class Files:
         self.texts = {f"{folder}/{n}.py": prefix for n, prefix in enumerate(prefixes)}
 
     async def ask(self, *, key: str | None = None) -> dict[str, Answer]:
-        """A completion in each of them, one after the other."""
+        """Request a completion in each file, one after the other."""
         async with self._site.stream(key) as stream:
             return {path: _answer((await ask(stream, self._frame(path)))[1]) for path in self.texts}
 
@@ -85,7 +88,7 @@ async def test_the_neighbour_finds_nothing_of_it_at_either(site: Site, code: Cod
 async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_is_held_elsewhere(
     site: Site, code: CodeText, replicas: list[OwnReplica]
 ) -> None:
-    """Of one death: a start of an engine takes most of a minute."""
+    """Cover everything with one kill: an engine takes most of a minute to start."""
     frame, unbroken = await _long(site, code)
     (dead,) = [each for each in replicas if each.name == unbroken[1]["meta"]["replica"]]
     (alive,) = [each for each in replicas if each is not dead]
@@ -113,7 +116,7 @@ async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_i
     came_back = await until(is_asked_again, patience_s=_PATIENCE_S)
     held = await files.ask()
 
-    # Another may cut the same text into other tokens, more or fewer, and so end it elsewhere.
+    # Another replica may tokenize the same text differently, and so end it elsewhere.
     assert text.startswith(begun)
     assert len(text) > len(begun)
     assert end["finish"] in ("stop", "length")
@@ -124,13 +127,13 @@ async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_i
     assert {answer.replica for answer in moved.values()} == {alive.name}
     assert {answer.finish for answer in moved.values()} <= {"stop", "length", "filtered"}
     assert all(again[path].cached_tokens > CLEARLY_MORE for path in of_dead)
-    assert came_back, "the files' share did not come back with their replica"
+    assert came_back, "the files did not return to their replica"
     assert all(held[path].replica == alive.name for path in of_dead)
     assert all(answer.cached_tokens > CLEARLY_MORE for answer in held.values())
 
 
 async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
-    """What takes long enough to be broken, and its answer."""
+    """Return a request that takes long enough to be interrupted, and its response."""
     async with site.stream() as stream:
         for number in range(_MAX_TRIES):
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
@@ -140,7 +143,7 @@ async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
             meta = done["meta"]
             if text and meta["generated_tokens"] > 40 and _begins_early(meta):
                 return frame, (text, done)
-    raise AssertionError("the model never says much")
+    raise AssertionError("the model never writes a long completion")
 
 
 def _begins_early(meta: Frame) -> bool:
@@ -155,22 +158,24 @@ async def test_a_language_of_which_too_little_is_accepted_goes_to_the_one_that_d
     guessed = await files_at(speculating, site, "csv", numbers)
 
     async def has_learnt() -> bool:
-        # One after the other: of languages in the same mixture each time nothing could be told.
+        # One after the other: with a constant mix of languages, nothing could be learnt.
         await copied.ask_for(_TURN_S)
         return await guessed.ask_for(_TURN_S) == {plain.name}
 
     async def stays() -> bool:
-        # Not each time: a file whose replica has its fill goes to the other one.
+        # Not every time: if its replica is full, a file goes to the other one.
         return await copied.ask_for(0) == {speculating.name}
 
-    assert await until(has_learnt, patience_s=_LEARNING_S), "nothing was learnt of speculation"
-    assert await until(stays, patience_s=_PATIENCE_S), "what is guessed well goes elsewhere, too"
+    assert await until(has_learnt, patience_s=_LEARNING_S), "no speculation statistics were learnt"
+    assert await until(stays, patience_s=_PATIENCE_S), (
+        "a language with good acceptance left its replica"
+    )
     acceptance = _acceptance(await site.metrics())
     assert acceptance["demo-fast", "python"] >= MIN_ACCEPTANCE > acceptance["demo-fast", "csv"]
 
 
 def _acceptance(page: str) -> dict[tuple[str, str], float]:
-    """By pool and language."""
+    """Return the acceptance rate by pool and language."""
     lines = re.findall(r"caret_speculation_acceptance\{(.*)\} (\S+)", page)
     named = ((dict(re.findall(r'(\w+)="([^"]*)"', labels)), value) for labels, value in lines)
     return {(labels["pool"], labels["language"]): float(value) for labels, value in named}

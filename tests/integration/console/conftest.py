@@ -17,12 +17,12 @@ class SignIn(Protocol):
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
+    """Give all of these tests Postgres and Valkey."""
 
 
 @pytest.fixture
 def sign_in() -> SignIn:
-    """A browser in which somebody is signed in; the sign-in page has tests of its own."""
+    """Return a function that signs a user in; the sign-in page has its own tests."""
 
     def signed_in(person: Person) -> Client:
         from tenants.models import User

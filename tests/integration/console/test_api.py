@@ -1,4 +1,4 @@
-"""The API's answers: what is made, what is listed, what is refused and how it is said."""
+"""The REST API's responses: created objects, lists, rejections and error documents."""
 
 import json
 from datetime import datetime, timedelta

@@ -1,7 +1,7 @@
-"""Every endpoint of the REST API, fuzzed from its OpenAPI description by a signed-in owner: answers
-are as described, and never an error of ours.
+"""Every endpoint of the REST API, fuzzed from its OpenAPI description by a signed-in owner.
 
-The default suite repeats the same few cases; the deep suite draws about 5,000.
+Responses must match the description, and no server error may occur. The default suite repeats the
+same few cases. The deep suite draws about 5,000.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_applica
 
 @cache
 def signed_in() -> dict[str, str]:
-    """Return the cookies of a browser in which an owner is signed in."""
+    """Return the cookies of an owner's signed-in browser."""
     owner = make_company("fuzzed", ACME).people[Role.OWNER]
     client = Client()
     client.force_login(get_user_model().objects.get(id=owner.user_id))
@@ -62,5 +62,5 @@ def test_answers_are_as_described(case: schemathesis.Case[Any]) -> None:
 
 
 def test_requests_were_authenticated() -> None:
-    """Some are not: they have a random key."""
+    """Some requests are not authenticated: they have a random key."""
     assert STATUSES[200] * 10 > STATUSES.total()

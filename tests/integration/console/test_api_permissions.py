@@ -1,8 +1,8 @@
-"""Which roles get what from each endpoint of the OpenAPI document.
+"""The response of each endpoint of the OpenAPI document to each role.
 
 The whole table is compared with the permissions that the document names. Over HTTP, the default
-suite asks each endpoint as the weakest role that it allows and as the strongest that it refuses;
-the deep suite asks as every role.
+suite calls each endpoint as the weakest role that it allows and as the strongest that it rejects.
+The deep suite calls it as every role.
 """
 
 import json
@@ -40,7 +40,7 @@ from tests.role_tables import only_for, role_cases
 class Endpoint:
     method: str
     path: str  # below /api/v1/
-    permissions: frozenset[Permission]  # any one of them opens it
+    permissions: frozenset[Permission]  # any one of them is sufficient
 
 
 def read_endpoints() -> list[Endpoint]:
@@ -52,7 +52,8 @@ def read_endpoints() -> list[Endpoint]:
         )
         for path, operations in api.get_openapi_schema()["paths"].items()
         for method, operation in operations.items()
-        if operation.get("x-open-to") != "reporters"  # who are no members, see test_leaks
+        # secret scanners are not members, see test_leaks
+        if operation.get("x-open-to") != "reporters"
     ]
 
 
@@ -68,7 +69,7 @@ OK, CREATED, ACCEPTED, NO_CONTENT, FORBIDDEN, NOT_FOUND, CONFLICT = (
 )
 
 
-# The roles that each endpoint allows, written down a second time on purpose.
+# The roles that each endpoint allows, listed independently of the code on purpose.
 MANAGERS = (Role.OWNER, Role.ADMINISTRATOR)
 PAYERS = (*MANAGERS, Role.BILLING)
 READERS = (*MANAGERS, Role.AUDITOR, Role.DEVELOPER)
@@ -200,7 +201,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "policy/layers/{kind}/{subject_id}"): {"layer": {}, "reason": "test"},
     ("POST", "policy/layers/{kind}/{subject_id}/preview"): {"layer": {}},
 }
-# What an endpoint's path names, made anew for each call.
+# Creates the object named in an endpoint's path, for each call.
 PLACES: dict[str, Callable[[Company], str]] = {
     "{lookup_id}": lambda company: make_key(company, company.developer).key.lookup_id,
     "{request_id}": lambda company: make_completion(company, company.developer),
@@ -220,7 +221,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{export_id}": lambda company: make_export(company),  # finished
     "{data_class}": lambda _: "usage_records",
 }
-NOBODYS: Final = "{data_class}"  # a name that each tenant has of its own
+NOBODYS: Final = "{data_class}"  # a name that exists in each tenant
 QUERIES = {
     ("DELETE", "budgets/{budget_id}"): "?version=1",
     ("GET", "retention/{data_class}/preview"): "?days=120",
@@ -239,7 +240,7 @@ def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
     if (endpoint.method, endpoint.path) == ("POST", "domains"):
         body = {"name": f"{secrets.token_hex(4)}.example"}
     if (endpoint.method, endpoint.path) in (("POST", "teams"), ("PATCH", "teams/{team_id}")):
-        body = {"name": secrets.token_hex(4)}  # one name is one team's only
+        body = {"name": secrets.token_hex(4)}  # a team's name must be unique
     if (endpoint.method, endpoint.path) == ("POST", "budgets"):
         ensure_customer(company)
         user_id = make_colleague(company).user_id
@@ -306,7 +307,7 @@ def test_the_neighbour_gets_nothing_of_ours(
         # Permissions are checked before anything is looked up.
         refused = EXPECTED[endpoint.method, endpoint.path][Role.ADMINISTRATOR] == FORBIDDEN
         assert response.status_code == (FORBIDDEN if refused else NOT_FOUND)
-    text = response.getvalue().decode(errors="replace")  # some answers are files
+    text = response.getvalue().decode(errors="replace")  # some responses are files
     assert cast.acme.tenant_id not in text
     assert f"@{cast.acme.slug}" not in text
 
@@ -331,7 +332,8 @@ def test_a_change_without_the_forms_token_is_refused(
 def test_every_permission_opens_something() -> None:
     named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
-    # Asked in addition, where a member is or becomes an owner; and pages', which no key opens.
+    # Required in addition if a member is or becomes an owner; and one for a page, which keys cannot
+    # use.
     assert set(Permission) - named == {
         Permission.WRITE_OWNERS,
         Permission.USE_PLAYGROUND,

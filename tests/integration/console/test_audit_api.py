@@ -1,4 +1,4 @@
-"""The audit trail over REST: pages, filters, and that a look leaves an entry."""
+"""The audit log over REST: pages, filters, and the entry that a read leaves."""
 
 from datetime import timedelta
 from typing import Any

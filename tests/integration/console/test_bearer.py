@@ -1,4 +1,4 @@
-"""The API with service keys: what each scope opens, and what no key gets."""
+"""The API with service keys: the endpoints of each scope, and those that no key may use."""
 
 import json
 from datetime import timedelta
@@ -59,7 +59,7 @@ def opening(endpoint: Endpoint) -> set[KeyScope]:
 
 
 def beside_of(endpoint: Endpoint) -> set[KeyScope]:
-    """An export is opened by the scope that reads the same, too."""
+    """Return further scopes: an export also allows the scope that reads the same data."""
     return {KeyScope.USAGE_READ} if endpoint.path.startswith("exports") else set()
 
 
@@ -69,7 +69,7 @@ def test_a_scope_opens_the_endpoints_of_its_permissions(cast: Cast, endpoint: En
         beside = beside_of(endpoint)
         client = bearing(make_service_key(cast.acme, scope, *beside, KeyScope.INFERENCE).text)
 
-        # A finished export can be cancelled by nobody (409).
+        # A finished export cannot be cancelled (409).
         status = ask(client, endpoint, cast.acme).status_code
         assert status < 400 or (status == 409 and endpoint.path.endswith("cancel"))
 
@@ -82,7 +82,7 @@ def test_all_other_scopes_together_open_nothing(cast: Cast, endpoint: Endpoint) 
     assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
 
 
-# The default suite asks as a signed-in neighbour: test_api_permissions.py.
+# The default suite sends these requests as a signed-in user: test_api_permissions.py.
 @pytest.mark.deep
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_the_neighbours_key_gets_nothing_of_ours(cast: Cast, endpoint: Endpoint) -> None:

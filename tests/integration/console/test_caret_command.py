@@ -18,7 +18,7 @@ from tenants.identity.api_keys.scopes import KeyScope
 from tests.fakes.exports import build_all
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
-# A key makes none that may do more than it.
+# A key cannot create a key with more permissions than its own.
 KEY_MAKER = (KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
 
@@ -79,7 +79,7 @@ def test_the_report_of_retention_goes_to_a_file(company: Company, tmp_path: Path
 
 @contextmanager
 def at_work(company: Company) -> Iterator[None]:
-    """A worker builds what is asked for."""
+    """Run a worker that builds requested exports."""
     is_over = threading.Event()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""What the API lists and what is exported are the same, to the unit, in every format."""
+"""The API's lists and the exports contain the same data, to the unit, in every format."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ from tests.stack.services import Services
 
 NOW: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 ALWAYS: Final = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-# Export -> the list of the API, and where its rows are.
+# Export, and the API list with the same rows.
 LISTS: Final = {
     "audit": "audit",
     "members": "members",
@@ -61,7 +61,7 @@ LISTS: Final = {
 
 @pytest.fixture(scope="module")
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
-    """With something of everything."""
+    """Make a company with an object of every kind."""
     with django_db_blocker.unblock():
         company = make_company("initech", ACME)
         fill(company)
@@ -123,7 +123,7 @@ def exported(export: Export, asked: RowQuery) -> list[dict[str, Any]]:
 
 
 def spelt(kind: ColumnType, value: Any) -> Any:
-    """As an export spells what the API has answered."""
+    """Return the API's value as an export writes it."""
     if isinstance(value, list):
         return ", ".join(sorted(value))
     if isinstance(value, dict):
@@ -134,7 +134,7 @@ def spelt(kind: ColumnType, value: Any) -> Any:
 
 
 def to_milliseconds(value: Any) -> Any:
-    """As the API answers."""
+    """Return the time as the API writes it."""
     return value and f"{value[:-4]}000Z"
 
 
@@ -148,7 +148,7 @@ def test_an_export_has_what_the_list_of_the_api_has(
 
     answer = sign_in(auditor).get(f"/api/v1/{LISTS[name]}?limit=200").json()
     listed = answer.get("rows", answer.get("classes"))
-    if name == "audit":  # that they were exported, and listed, came after
+    if name == "audit":  # the audit entries of the export and the list came after it
         found = [row for row in found if row["action"] not in ("export.read", "audit.read")]
         listed = [row for row in listed if row["action"] not in ("export.read", "audit.read")]
     shared = [column for column in export.columns if column.name in listed[0]]

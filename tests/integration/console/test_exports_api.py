@@ -1,4 +1,4 @@
-"""Exports over HTTP: asked for, watched, fetched by a link; and what nobody gets."""
+"""Exports over HTTP: request, progress, download by a link, and rejections."""
 
 import io
 import json
@@ -108,7 +108,7 @@ async def test_a_file_is_streamed_piece_by_piece(
 
     assert b"".join(pieces) == await sync_to_async(file_of)(company, uuid.UUID(export_id))
     assert len(pieces) > 1
-    assert running.begin(company.tenant_id), "its place is free again"
+    assert running.begin(company.tenant_id), "its slot must be free again"
     running.end(company.tenant_id)
 
 
@@ -129,7 +129,7 @@ def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
 
 
 def num_downloads(company: Company) -> int:
-    """That the trail tells of."""
+    """Return the number of downloads in the audit log."""
     with tenant_scope(company.tenant_id):
         return AuditEntry.objects.filter(
             tenant_id=company.tenant_id, action="export.downloaded"
@@ -199,7 +199,7 @@ def test_what_is_no_link_is_not_found(token: str) -> None:
         ASKED | {"definition": "passwords"},
         ASKED | {"until": "2026-10-01T00:00:00Z"},
         ASKED | {"since": "2026-10-01T00:00:00"},
-        # Before and after all that Python reads back.
+        # Outside of the times that Python can read back.
         ASKED | {"since": "0001-01-01T00:00:00+14:00"},
         ASKED | {"until": "9999-12-31T23:59:59-12:00"},
         ASKED | {"tenant_id": str(uuid.uuid4())},

@@ -1,4 +1,4 @@
-"""Answers that a legal hold keeps beyond their day."""
+"""Idempotency records that a legal hold keeps beyond their expiry."""
 
 import json
 from datetime import timedelta

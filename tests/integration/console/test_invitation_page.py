@@ -26,7 +26,7 @@ def fresh_address() -> str:
 
 
 def fresh_client() -> Client:
-    """From an address of its own, as tries are counted."""
+    """Return a client with its own address, because attempts are counted by address."""
     return Client(REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}")
 
 

@@ -1,4 +1,4 @@
-"""Secret scanners at the API: who may report, and what the answer tells them."""
+"""Secret scanners at the API: permission to report, and the content of the response."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The pages, as each role and the neighbour see them."""
+"""The console's pages, as each role and another tenant see them."""
 
 import re
 import secrets
@@ -14,7 +14,7 @@ from tenants.security.authorization.actor import system_actor
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
-# Scripts are files of ours, or data.
+# Scripts must be static files or data.
 _NOT_ALLOWED = (
     r"<script(?! src=\"/assets/|[^>]* type=\"application/json\")|<style| style=| on\w+="
     r"|https?://(?!127\.0\.0\.1)"
@@ -43,7 +43,7 @@ def test_the_overview_says_how_to_reach_the_gateway(cast: Cast, sign_in: SignIn)
 
 @pytest.fixture
 def both(company: Company) -> Company:
-    """A second company in which the first one's administrator is an auditor."""
+    """Make a second company in which the first one's administrator is an auditor."""
     now = timezone.now()
     tenant_id = create_tenant(slug=f"hooli-{secrets.token_hex(4)}", name="Hooli", now=now)
     add_member(

@@ -1,4 +1,4 @@
-"""Policies over REST: two at once, what a change would do, why something is refused, how often."""
+"""Policies over REST: concurrent changes, previews, explanations and counts of denials."""
 
 import json
 from datetime import timedelta
@@ -173,7 +173,7 @@ def test_a_preview_says_what_would_change_for_whom(company: Company, administrat
 
     assert (found["num_members"], found["num_affected"]) == (2, 2)
     assert found["affected"] == sorted(each.email for each in company.people.values())
-    assert found["features_lost"] == {"chat": 1}  # one of the two has none to lose
+    assert found["features_lost"] == {"chat": 1}  # one of the two does not have chat
     assert {"repository": "*", "glob": "vault/*"} in found["globs_added"]
     assert {"repository": "*", "glob": "**/*.pem"} in found["globs_removed"]
     assert (found["keys_beyond_lifetime"], found["keys_to_be_revoked"]) == (1, 0)
@@ -257,7 +257,7 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
         {"finish": "error", "error_code": "path_excluded"},
         {"finish": "error", "error_code": "path_excluded"},
         {"finish": "filtered", "cut_reason": "secret"},
-        {"finish": "stop", "cut_reason": "secret"},  # shown up to there
+        {"finish": "stop", "cut_reason": "secret"},  # shown up to the secret
         {"finish": "error", "error_code": "engine_failed"},
         {},
     ):

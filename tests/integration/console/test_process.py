@@ -1,4 +1,4 @@
-"""`manage.py console` as it runs."""
+"""`manage.py console` as a process."""
 
 import os
 import socket
@@ -98,7 +98,7 @@ def test_clients_that_do_not_read_a_static_file_keep_nobody_waiting(port: int) -
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             client.connect(("127.0.0.1", port))
             client.sendall(request)
-            client.recv(1, socket.MSG_PEEK)  # the answer has begun
+            client.recv(1, socket.MSG_PEEK)  # the response has begun
 
         status, headers = _ask(port, "GET", "/sign-in")
 
@@ -135,7 +135,7 @@ def test_connections_of_signed_in_people_are_not_closed_for_others(
         ExitStack() as idle,
     ):
         signed_in = HTTPConnection("127.0.0.1", number, timeout=10)
-        signed_in.auto_open = False  # a connection that was closed stays closed
+        signed_in.auto_open = False  # a closed connection stays closed
         signed_in.connect()
         for _ in range(2):
             signed_in.request("GET", "/", headers=cookie)

@@ -1,4 +1,4 @@
-"""The settings as production has them."""
+"""The production settings."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Requests that are sent twice, and answers that one has already."""
+"""Idempotency keys and conditional requests."""
 
 import json
 from collections.abc import Callable
@@ -154,7 +154,7 @@ def test_the_old_text_of_a_rotated_key_gets_no_answer_of_before(company: Company
 def test_mail_goes_out_when_nothing_is_locked_any_more(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the mail server's own door: no test of ours patches what sends it."""
+    """Observed at the mail backend, so that none of our own modules is patched."""
     seen: list[bool] = []
 
     def sent(messages: Any) -> int:

@@ -1,4 +1,4 @@
-"""Reports over REST: their shape, and what is wrong with a question."""
+"""Reports over REST: their shape, and errors for invalid queries."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""Signing in and out, and what guessing gets."""
+"""Signing in and out, and the limits on guesses."""
 
 from contextlib import ExitStack
 
@@ -145,7 +145,8 @@ def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None
 
 
 def spend_tries(count: int, *, address: str) -> None:
-    """Each with a name of its own; without the passwords, whose checks are slow by intention."""
+    """Use up attempts with different names, without the password checks, which are slow by
+    design."""
     for number in range(count):
         guess = SecretAttempt(Secret.PASSWORD, f"{number}@x.example", address, None, False)
         assert count_attempt(guess) is None
@@ -199,7 +200,7 @@ def test_an_address_with_a_nul_is_a_failed_try_as_any_other() -> None:
 
 
 def form_in(charset: str, email: str) -> tuple[bytes, str]:
-    """Its body and what it calls itself."""
+    """Return a form's body in this charset, and its content type."""
     body = f'--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n{email}\r\n--b--\r\n'
     return body.encode(), f"multipart/form-data; boundary=b; charset={charset}"
 

@@ -1,4 +1,4 @@
-"""The public keys, for whoever verifies what the installation has signed."""
+"""The public keys for verifiers of the installation's signatures."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""Sinks over REST: made, tested, replayed, deleted; their secrets shown once."""
+"""Audit sinks over REST: create, test, replay, delete; secrets are shown once."""
 
 import json
 from collections.abc import Iterator

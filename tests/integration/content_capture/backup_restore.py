@@ -1,4 +1,4 @@
-"""Backs up, loses all, restores."""
+"""Back up, lose all data, restore."""
 
 import os
 import secrets
@@ -32,7 +32,7 @@ def back_up(files: tuple[Path, Path]) -> None:
 
 @contextmanager
 def lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty database in place of ours, which both roles know."""
+    """Replace the database by an empty one with the same roles."""
     name = f"restored_{secrets.token_hex(4)}"
     host, password = services.paths.sockets, password_of(services.paths, SUPERUSER)
     admin = psycopg.connect(

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
-    # Imported here: this file may be read before Django is set up, models after.
+    """Give all of these tests Postgres and Valkey."""
+    # Imported here: this file may be read before Django is set up, models after it.
     from caret.contracts.captured_content import CONTENT
     from tenants.base.redis_connection import connect
 
-    connect().delete(CONTENT)  # what earlier tests left
+    connect().delete(CONTENT)  # left by earlier tests
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
-    """The object store of one test."""
+    """Return the object store of one test."""
     from caret.settings.object_storage import storage_from
 
     stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "telemetry"))
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture(autouse=True)
 def noted(tmp_path: Path, settings: Settings) -> Path:
-    """Where a test notes what is destroyed."""
+    """Return the tombstone store of one test."""
     from caret.settings.object_storage import storage_from
     from tenants.base.tombstones import initialize_store
 
@@ -47,7 +47,7 @@ def noted(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> tuple[Path, Path]:
-    """Where data and keys go."""
+    """Return the paths for backups of data and of keys."""
     (tmp_path / "data").mkdir()
     (tmp_path / "keys").mkdir()
     return tmp_path / "data" / "caret.dump", tmp_path / "keys" / "caret.dump"
@@ -62,7 +62,7 @@ def acme() -> Willing:
 
 @pytest.fixture
 def globex() -> Willing:
-    """The neighbour, who is as willing."""
+    """Another tenant, which has consented in the same way."""
     from tests.integration.content_capture.consenting_tenant import make_willing
 
     return make_willing("globex")

@@ -1,4 +1,4 @@
-"""A company that lets its users agree to all, and what gateways send of them."""
+"""A company that allows all content capture, and the content that gateways send for it."""
 
 import json
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ def sweep(*, days: float = 0.0) -> None:
 
 
 def training(company: Willing, tmp_path: Path) -> list[str]:
-    """The prefixes of what is exported."""
+    """Return the prefixes in the export of training data."""
     out = tmp_path / "out.ndjson"
     out.unlink(missing_ok=True)
     call_command("export_training_data", company.company.slug, "--out", str(out), stdout=StringIO())

@@ -1,4 +1,4 @@
-"""Back up, lose all, restore: what was sealed opens, what was shredded does not."""
+"""Back up, lose all data, restore: sealed content can be opened, shredded content cannot."""
 
 import re
 from datetime import timedelta
@@ -198,7 +198,7 @@ def test_one_that_is_stopped_before_it_destroys_is_ended_by_a_command(
     with lost(services, monkeypatch):
         listdir = type(storage).listdir
         with monkeypatch.context() as away:
-            # The store is there when it is looked at first.
+            # The store is reachable at the first check.
             away.setattr(
                 type(storage), "listdir", lambda self, path: _away() if path else listdir(self, "")
             )
@@ -251,4 +251,4 @@ def test_nothing_is_restored_over_what_is_there(backup: tuple[Path, Path]) -> No
 
 
 def _away(*_: object, **__: object) -> str:
-    raise OSError("the store is away")
+    raise OSError("the store is unreachable")

@@ -1,4 +1,4 @@
-"""What was kept is gone when the consent is, or its days are over."""
+"""Captured content is erased when consent ends or retention expires."""
 
 from pathlib import Path
 
@@ -153,7 +153,7 @@ def test_who_is_no_member_any_more_has_nothing_kept_nor_agreed(acme: Willing, fo
     remove_member(actor=acme.company.platform, user_id=ada.user_id, reason="", now=timezone.now())
     sweep()
     with tenant_scope(acme.company.tenant_id):
-        Membership.objects.filter(user_id=ada.user_id).update(ended_at=None)  # he comes back
+        Membership.objects.filter(user_id=ada.user_id).update(ended_at=None)  # the user rejoins
 
     assert (acme.objects, files(folder)) == ([], [])
     assert get_own_consent(actor=ada.actor).given == NO_CONSENT

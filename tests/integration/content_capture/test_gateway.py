@@ -1,4 +1,4 @@
-"""What gateways send: sealed, bounded, and soon forgotten; and what the worker makes of it."""
+"""The content that gateways send is sealed, bounded and soon forgotten; the worker stores it."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from tests.integration.content_capture.consenting_tenant import Willing, work
 
 
 def principal(willing: Willing, person: Person) -> Principal:
-    """As the snapshot of now has him."""
+    """Return the user's principal in the current snapshot."""
     make_key(willing.company, person)
     snapshot = read_snapshot(tenant_id=willing.company.tenant_id, now=timezone.now())
     credential = next(each for each in snapshot.credentials if each.user_id == person.user_id)
@@ -46,7 +46,7 @@ def end(telemetry: ContentCapture, by: Principal, text: str) -> None:
 
 
 def deliver(fill: Callable[[ContentCapture], None]) -> None:
-    """What a gateway does with what `fill` gives it."""
+    """Deliver content that `fill` captures, as a gateway does."""
 
     async def run() -> None:
         async with Redis.from_url(settings.REDIS_URL) as redis:

@@ -1,4 +1,4 @@
-"""Content is kept by consent alone, sealed, in a folder or a bucket."""
+"""Content is stored only with consent, sealed, in a folder or a bucket."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Pat
 
 
 def test_what_was_captured_before_the_last_yes_is_not_kept(acme: Willing, folder: Path) -> None:
-    """Captured under an earlier yes, withdrawn, and agreed to again before a worker took it."""
+    """Captured with consent, then withdrawn and given again before a worker stored it."""
     ada = acme.company.developer
     acme.agree(ada)
     acme.send(completion(ada, "captured before"))
@@ -161,7 +161,7 @@ def test_what_is_no_message_of_ours_is_dropped(acme: Willing) -> None:
 
 
 def test_content_under_the_neighbours_name_is_nobodys(acme: Willing, globex: Willing) -> None:
-    """Our user has agreed with us, not with the neighbour, whose gateway would say so."""
+    """A user of acme has consented there, but not at globex, whose gateway claims it."""
     acme.agree(acme.company.developer)
 
     globex.send(completion(acme.company.developer, "planted"))

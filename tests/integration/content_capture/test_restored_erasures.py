@@ -1,4 +1,4 @@
-"""Back up, erase somebody, lose all, restore: who was erased is gone again."""
+"""Back up, erase a user, lose all data, restore: the erased user's data is erased again."""
 
 from pathlib import Path
 
@@ -144,4 +144,4 @@ def test_an_erasure_that_was_not_noted_at_once_is_noted_later(
 
 
 def _away(*_: object, **__: object) -> str:
-    raise OSError("the store is away")
+    raise OSError("the store is unreachable")

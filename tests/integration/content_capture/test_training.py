@@ -1,4 +1,4 @@
-"""What may train models is what its users have agreed to, and nothing else."""
+"""Models may be trained only with content whose users have consented to training."""
 
 from pathlib import Path
 

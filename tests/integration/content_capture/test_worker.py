@@ -1,4 +1,4 @@
-"""The real worker with its beat: what gateways send is kept without anybody calling a task."""
+"""The real worker with its beat stores content from gateways without any task being called."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.stack.worker import running_worker
 
 @pytest.fixture
 def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
-    """The worker's log."""
+    """Return the worker's log."""
     with running_worker(services, tmp_path, CARET_CONTENT_STORAGE=str(folder)) as log:
         yield log
 

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
-    # Imported here: this file may be read before Django is set up, models after.
+    """Give all of these tests Postgres and Valkey."""
+    # Imported here: this file may be read before Django is set up, models after it.
     from django.utils import timezone
 
     from caret.contracts.captured_content import CONTENT
     from tenants.base.redis_connection import connect
     from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 
-    # What earlier tests left.
+    # Left by earlier tests.
     connect().delete(CONTENT)
     run_due_erasures(now=timezone.now())
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
-    """The object store of one test."""
+    """Return the object store of one test."""
     from caret.settings.object_storage import storage_from
 
     stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "telemetry"))
@@ -46,7 +46,7 @@ def acme() -> Traced:
 
 @pytest.fixture
 def globex() -> Traced:
-    """The neighbour, whose people have left as much."""
+    """Another tenant, whose users have left the same traces."""
     from tests.integration.data_subjects.traces import make_traced
 
     return make_traced("globex")

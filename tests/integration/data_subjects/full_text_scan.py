@@ -1,4 +1,4 @@
-"""Looks for a text wherever something is kept: every table, every key of Redis, every file."""
+"""A search for a text in all stores: every table, every key of Redis, every file."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ from tenants.base.redis_connection import connect
 
 
 def places_of(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
-    """Tables, keys and files that hold it, as it is or as bytes."""
+    """Return the tables, keys and files that contain the text, also in hexadecimal."""
     return _tables(text, tenant_id) | _keys(text) | _files(text, folder)
 
 
 def _tables(text: str, tenant_id: TenantId) -> set[str]:
-    """As the application sees them; a row as Postgres spells it, bytes as hexadecimal digits."""
+    """Search the tables as the application's role, in Postgres' text format of rows."""
     wanted = [f"%{text}%", f"%{text.encode().hex()}%"]
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
@@ -44,7 +44,7 @@ def _keys(text: str) -> set[str]:
 
 
 def _read(key: bytes) -> object:
-    """What dump() may have compressed."""
+    """Return the value of a key; dump() may have compressed it."""
     redis = connect()
     readers = {
         b"string": redis.get,

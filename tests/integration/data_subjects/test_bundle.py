@@ -1,4 +1,4 @@
-"""A bundle has all that is held about one person, and nothing about anybody else."""
+"""An export of personal data contains all data about one user, and nothing about others."""
 
 import json
 import random
@@ -47,7 +47,7 @@ def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
     bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
 
     empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not lines(bundle, each.name)}
-    # Nobody has put her in a team or a group, and she wrote no policy, ended no consent, exported
+    # The user is in no team or group, and has written no policy, ended no consent and exported
     # nothing.
     rare = {"team_memberships", "scim_groups", "policy_layers", "policy_versions", "exports"}
     assert empty == rare | {
@@ -108,7 +108,7 @@ def test_a_bundle_is_signed_and_says_how_much_is_in_it(acme: Traced) -> None:
 
 
 def test_a_hundred_changed_bytes_are_found_or_change_nothing_that_is_read(acme: Traced) -> None:
-    """Some bytes of a ZIP say nothing of its content: dates, versions of the writer."""
+    """Some bytes of a ZIP do not affect its content: dates, versions of the writer."""
     whole = acme.bundle(acme.olga, acme.ada.user_id).getvalue()
     choice = random.Random(3)
     with ZipFile(BytesIO(whole)) as archive:
@@ -126,7 +126,7 @@ def test_a_hundred_changed_bytes_are_found_or_change_nothing_that_is_read(acme: 
 
 
 def rewritten(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
-    """With a file changed, added, or (None) left out."""
+    """Return the bundle with a file changed, added, or left out (None)."""
     out = BytesIO()
     with ZipFile(bundle) as old, ZipFile(out, "w") as new:
         files = {name: old.read(name) for name in old.namelist()} | changes
@@ -205,7 +205,7 @@ def test_more_than_can_be_sent_at_once_is_refused(acme: Traced, bounds: BundleLi
 
 
 class Asking(BytesIO):
-    """Does something once kept content is about to be opened."""
+    """A file that calls a function once, just before captured content is opened."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         super().__init__()
@@ -249,7 +249,7 @@ def test_over_rest_a_bundle_is_a_file_that_is_not_kept(acme: Traced) -> None:
         assert response["Cache-Control"] == "no-store"
         assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
     with tenant_scope(acme.company.tenant_id):
-        assert IdempotencyRecord.objects.count() == 1  # of what was asked before
+        assert IdempotencyRecord.objects.count() == 1  # the record of the request before
 
 
 def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_path: Path) -> None:

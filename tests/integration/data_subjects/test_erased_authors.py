@@ -1,5 +1,7 @@
-"""What somebody has decided stays in force after his erasure; that it was he is shown no more, even
-while his account lives elsewhere."""
+"""Decisions of an erased user stay in force, but no longer name the user.
+
+That holds even if the user's account still exists in another tenant.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +48,7 @@ class Decided:
     lookup_id: Any
 
     def shown(self) -> list[str | None]:
-        """Who is said to have decided, wherever it is said."""
+        """Return every author that is shown for the decisions."""
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
         with tenant_scope(self.company.tenant_id):
@@ -70,7 +72,7 @@ class Decided:
 
 @pytest.fixture
 def decided() -> Decided:
-    """By Dan, an administrator here and a developer elsewhere."""
+    """Make decisions of Dan, an administrator here and a developer elsewhere."""
     company, elsewhere = make_company("initech", ACME), make_company("hooli", ACME)
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
     with tenant_scope(elsewhere.tenant_id):

@@ -1,4 +1,4 @@
-"""Who is erased is nowhere any more; what is counted stays, under an id that is nobody's."""
+"""An erased user's data is gone everywhere; counts remain, under an ID that belongs to nobody."""
 
 import uuid
 import zlib
@@ -73,14 +73,17 @@ def erase(traced: Traced) -> None:
 
 
 def certificate(traced: Traced) -> dict[str, Any]:
-    """The newest: those of telemetry, which come before it, are of the same moment."""
+    """Verify and return the newest certificate.
+
+    Those of content capture are issued before it at the same time.
+    """
     rows = list_certificates(actor=traced.olga, limit=50, cursor=None).rows
     newest = max(rows, key=lambda row: row.number)
     return verify_certificate(newest.document.encode(), signing_keys().public_keys())
 
 
 def ids_of(traced: Traced) -> dict[str, set[str]]:
-    """Of the users of what is counted."""
+    """Return the user IDs in the counted tables."""
     with tenant_scope(traced.company.tenant_id):
         return {
             model.__name__: {str(each) for each in model.objects.values_list("user_id", flat=True)}
@@ -101,14 +104,14 @@ def test_after_it_the_person_is_in_no_table_stream_or_file(
 
     assert {"tenants_user", "tenants_invitation", "tenants_scim_user"} <= before
     assert places(acme, folder) == set()
-    # Evidence that there was somebody, of whom nothing else is known.
+    # Evidence that a user existed, without any other data about them.
     assert places(acme, folder, acme.ada.user_id) <= {
         *("tenants_user", "tenants_membership", "tenants_apikey", "tenants_erasure"),
         *("tenants_auditentry", "tenants_consent_receipt", "tenants_content_erasure"),
         *("tenants_deletioncertificate", "keyring_data_key", "caret:snapshots"),
     }
     assert places(globex, folder) == theirs
-    assert len(files(folder)) == 1  # the neighbour's
+    assert len(files(folder)) == 1  # the other tenant's
 
 
 def test_one_worker_erases_at_a_time_and_the_others_do_not_wait(acme: Traced, folder: Path) -> None:
@@ -188,7 +191,7 @@ def test_one_that_is_killed_goes_on_with_the_same_id(
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (killed,) = ids_of(acme)["UsageRecord"]
-    with tenant_scope(acme.company.tenant_id):  # what a gateway had kept for itself
+    with tenant_scope(acme.company.tenant_id):  # content that a gateway had captured
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)
@@ -262,7 +265,7 @@ def test_a_storage_that_fails_leaves_it_under_way(
         failed = run_due_erasures(now=timezone.now())
 
     assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)
-    # What the first has emptied the second has not.
+    # The first run emptied it, so the second did not.
     assert certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
@@ -284,7 +287,7 @@ def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
 ) -> None:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     ours, theirs = ask_for(acme.company, "members"), ask_for(globex.company, "members")
-    for traced in (acme, globex):  # all is read, no file is written
+    for traced in (acme, globex):  # all data is read, no file is written yet
         assert jobs_run.visit(traced.company.tenant_id, timezone.now)
     parts = sealed_objects.object_ids(acme.company.tenant_id, ours, member=0)
     read = [sealed_objects.get(acme.company.tenant_id, ours, each) for each in parts]
@@ -330,7 +333,7 @@ def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex
 
 
 def emails_shown(traced: Traced) -> list[str]:
-    """Of those whom the trail and the receipts still name."""
+    """Return the email addresses still named in the audit log and the receipts."""
     entries = list_entries(
         actor=traced.olga, asked=AuditFilter(), limit=100, cursor=None, now=timezone.now()
     ).rows
@@ -344,7 +347,7 @@ def test_who_may_not_erases_nobody(acme: Traced, globex: Traced) -> None:
     for role in (Role.AUDITOR, Role.BILLING, Role.DEVELOPER):
         with pytest.raises(Forbidden):
             demand(acme, by=acme.company.people[role].actor)
-    with pytest.raises(Forbidden):  # only an owner ends an owner
+    with pytest.raises(Forbidden):  # only an owner may remove an owner
         demand(acme, by=acme.company.administrator.actor, whom=acme.olga.user_id)
     with pytest.raises(Conflict):  # the last one
         demand(acme, whom=acme.olga.user_id)

@@ -1,4 +1,4 @@
-"""A tenant that is shredded leaves evidence and bills, and nothing that anybody wrote."""
+"""A shredded tenant leaves evidence and bills, and no data that a user wrote."""
 
 import uuid
 from pathlib import Path
@@ -48,12 +48,13 @@ def shred(traced: Traced) -> None:
 
 
 def leave_more(traced: Traced) -> None:
-    """What is no person's."""
+    """Add data that belongs to the tenant and not to a user."""
     tenant_id = traced.company.tenant_id
     make_team(traced.company, f"team {traced.mark}")
     make_domain(traced.company, f"{traced.mark}.example", verified=True)
     traced.willing.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
-    object_store.put(tenant_id, uuid.uuid4(), traced.mark.encode())  # of a worker that was killed
+    # left by a worker that was killed
+    object_store.put(tenant_id, uuid.uuid4(), traced.mark.encode())
     connect().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
     connect().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
     connect().xadd(REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"})
@@ -75,7 +76,7 @@ def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
     shred(acme)
 
     assert {"tenants_team", "tenants_policyversion", "caret:usage:rejected"} <= before
-    # Evidence of what administrators had set, for as long as the law wants it.
+    # Evidence of administrators' settings, kept for the legal retention time.
     assert places(acme, folder) == {"tenants_auditentry"}
     assert places(globex, folder) == theirs
     assert len(files(folder)) == 1
@@ -90,7 +91,7 @@ def test_what_a_gateway_delivers_later_is_refused_and_not_kept_aside(
     acme: Traced, globex: Traced
 ) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(stream)  # what earlier tests left
+    ingest_all(stream)  # left by earlier tests
     close(acme)
     shred(acme)
     for traced in (acme, globex):
@@ -161,7 +162,7 @@ def test_one_that_is_killed_goes_on(
         patched.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shred(acme)
-    with tenant_scope(acme.company.tenant_id):  # keys went first
+    with tenant_scope(acme.company.tenant_id):  # the first step is keys
         assert not TenantKey.objects.exclude(wrapped=None).exists()
 
     shred(acme)

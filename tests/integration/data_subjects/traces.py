@@ -1,4 +1,4 @@
-"""A company whose developer has left something in every table that can be about a person."""
+"""A company whose developer has data in every table that can be about a user."""
 
 import secrets
 import uuid
@@ -39,7 +39,7 @@ REPOSITORY: Final = "planted-repository"
 @dataclass(frozen=True, slots=True)
 class Traced:
     willing: Willing
-    # In all that is hers and that somebody wrote, so that a search finds it wherever it is.
+    # Part of all text that the developer wrote, so that a search finds it everywhere.
     mark: str
 
     @property
@@ -76,7 +76,7 @@ def make_traced(name: str) -> Traced:
 
 
 def _rename(made: Traced) -> None:
-    """Before she is invited again: all that follows has the new name and address."""
+    """Rename the user before the next invitation: later data has the new name and address."""
     email = f"{made.mark}@{made.company.slug}.example"
     send_invitation(made.company, email)
     User.objects.filter(id=made.ada.user_id).update(name=made.mark.title(), email=email)
@@ -155,7 +155,7 @@ def _provision(made: Traced) -> None:
 
 
 def _index(made: Traced) -> None:
-    """As strict isolation keeps it: for her alone."""
+    """Index a file for this user alone, as in strict isolation."""
     holder, row_id, now = made.ada.user_id, uuid.uuid4(), timezone.now()
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=made.company.tenant_id, holder=holder)
     with tenant_scope(made.company.tenant_id):

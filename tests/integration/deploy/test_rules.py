@@ -1,4 +1,4 @@
-"""Prometheus' own tool has nothing against the rules, and they alert when their tests say so."""
+"""Prometheus' own tool accepts the alerting rules, and they fire as their tests expect."""
 
 import subprocess
 

@@ -36,7 +36,7 @@ def test_a_stale_process_number_of_another_program_is_no_obstacle(paths: Embedde
         pid_file = paths.home / "postgres" / "postmaster.pid"
         lines = pid_file.read_text().splitlines()
         postgres.child.kill()
-    # As after a restart of the machine: the number belongs to somebody else now.
+    # As after a restart of the machine: the process ID belongs to another program.
     with subprocess.Popen(["sleep", "600"]) as somebody:
         pid_file.write_text("\n".join([str(somebody.pid), *lines[1:]]) + "\n")
 
@@ -95,7 +95,7 @@ def test_it_listens_on_no_port(paths: EmbeddedPaths) -> None:
         assert owner.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root must become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
 @pytest.mark.parametrize("account", [PostgresUser.NAMESPACE, PostgresUser.CAPABILITY])
 def test_root_has_two_ways_below_its_private_folder(
     paths: EmbeddedPaths, account: PostgresUser
@@ -107,7 +107,7 @@ def test_root_has_two_ways_below_its_private_folder(
         assert owner.execute("SELECT 1").fetchone() == (1,)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root must become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
 def test_the_data_survive_a_change_of_the_way(paths: EmbeddedPaths) -> None:
     ways = [PostgresUser.CAPABILITY]
     ways += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []

@@ -1,4 +1,4 @@
-"""Nothing of a supervisor's children outlives it, whatever happens to it."""
+"""No child process outlives the supervisor, however the supervisor ends."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from caret.local.process_tag import (
 from caret.local.watchdog import Watchdog
 from tests.stack.waiting import wait_until
 
-# A supervisor with one child, which has a stubborn grandchild in a session of its own.
+# A supervisor with one child, which has a grandchild in another session that ignores signals.
 _SUPERVISOR = """
     import os, sys, time
     from pathlib import Path
@@ -75,7 +75,7 @@ def test_everything_ends_when_the_supervisor_is_killed(mark: str, tmp_path: Path
 
 
 def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path: Path) -> None:
-    """What the watchdog is for: the grandchild is not the supervisor's child."""
+    """The kernel ends only direct children; the watchdog is needed for grandchildren."""
     with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
         supervisor.kill()
 
@@ -119,7 +119,7 @@ def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
             os.kill(watchdog.pid, number)
 
         wait_until(lambda: _state(watchdog.pid) in "SZ", timeout_s=10)
-        assert _state(watchdog.pid) == "S"  # asleep; a dead process would be a zombie
+        assert _state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
 
 
 def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Pat
 
 
 def _state(pid: int) -> str:
-    """Return the letter of its state in /proc: S while it sleeps, Z once it is dead."""
+    """Return the letter of the state in /proc: S for a sleeping process, Z for a dead one."""
     return _status(pid)["State"][0]
 
 
@@ -168,7 +168,7 @@ def test_leftovers_of_a_home_are_found_whoever_left_them(tmp_path: Path) -> None
 
 
 def _await_echo(cat: subprocess.Popen[bytes]) -> None:
-    """While a program is being loaded its environment, which the mark stands in, is empty."""
+    """Wait until the program is loaded: before that, its environment with the tag is empty."""
     assert cat.stdin is not None
     assert cat.stdout is not None
     cat.stdin.write(b"\n")

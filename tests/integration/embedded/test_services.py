@@ -1,4 +1,4 @@
-"""The database that the tests see is the one that production sees: through the weak role."""
+"""The tests use the database through the same weak role as production."""
 
 import psycopg
 import pytest
@@ -39,7 +39,7 @@ def test_the_weak_role_owns_nothing(services: Services) -> None:
         "CREATE ROLE intruder",
         "SET ROLE caret_owner",
         "SET SESSION AUTHORIZATION caret_superuser",
-        # Rights on a table come from the migration that makes it, never by default.
+        # Rights on a table come from the migration that creates it, never by default.
         "SELECT * FROM made_by_the_owner",
         "INSERT INTO made_by_the_owner DEFAULT VALUES",
         "TRUNCATE made_by_the_owner",

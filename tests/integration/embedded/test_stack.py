@@ -1,4 +1,4 @@
-"""The stack that other tests stand on."""
+"""The stack that other tests share."""
 
 from pathlib import Path
 
@@ -20,6 +20,6 @@ def test_the_demonstration_tenants_are_there(stack: Stack) -> None:
 
 @pytest.mark.engine
 def test_the_engine_serves_the_demonstration_model(engine: Engine) -> None:
-    # Another test may just have killed it, to see that it comes back.
+    # Another test may have just killed the engine.
     wait_until(lambda: answers_ok(f"{engine.url}/v1/models"), timeout_s=120)
     assert Path(f"/proc/{engine.pid}").exists()

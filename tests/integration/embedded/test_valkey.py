@@ -25,7 +25,7 @@ def _client(paths: EmbeddedPaths) -> redis.Redis:
 def test_what_was_written_survives_a_kill_after_a_second(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths) as valkey, _client(paths) as client:
         client.set("kept", "yes")
-        # `appendfsync everysec`: wait until it is on the disk.
+        # `appendfsync everysec`: wait until the write is on the disk.
         assert client.execute_command("WAITAOF", 1, 0, 10_000) == [1, 0]
         valkey.child.kill()
 
@@ -87,7 +87,7 @@ def test_a_worker_s_health_asked_of_a_valkey_that_ends_meanwhile_is_bad(
 
 
 def _end_who_waits(client: redis.Redis) -> None:
-    """For an answer of the worker."""
+    """Close connections that wait for the worker's response."""
 
     def ended() -> bool:
         waiting = [each for each in client.client_list() if each["cmd"] == "brpop"]

@@ -1,4 +1,4 @@
-"""A collector that speaks OTLP over HTTP, for tests: it keeps the spans that it is sent."""
+"""An OTLP collector over HTTP for tests, which stores the spans that it receives."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A gateway at a fake engine, for tests of the gateway's own conduct."""
+"""A gateway with a fake engine, for tests of the gateway itself."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.benchmarks.installation import UNSHED, own_home
 from tests.functional.gateway.gateway_stack import Site, own_site
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
-# Not 10 s, as in service: the tests wait for it.
+# In production 10 s; shorter, because the tests wait for it.
 STALL_S = 1
 
 
@@ -39,9 +39,9 @@ def fake_engine_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def quick_site(fake_engine_url: str) -> Iterator[Site]:
-    """For tests that leave it as it is; its engine answers at once."""
+    """A stack for tests that leave it unchanged; its engine answers at once."""
     with own_home() as home:
-        # An engine that stalls in one test is no reason to shed in the next.
+        # A stalled engine in one test must not cause load shedding in the next.
         environment = {
             **home.environment,
             **UNSHED,

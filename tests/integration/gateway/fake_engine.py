@@ -1,9 +1,9 @@
-"""A server that speaks vLLM's streaming format, where the engine is not what is tested.
+"""A server with vLLM's streaming format, for tests that do not test the engine.
 
-`python -m tests.integration.gateway.fake_engine` prints its port and serves until its standard
-input ends. A completion of up to SHORT_TOKENS comes at once; a longer one goes on, a token each
-2 ms, until the client leaves. `GET /streams` says how many go on, `/v1/models` names the model of
-the site's pools; other questions are answered by nothing.
+`python -m tests.integration.gateway.fake_engine` prints its port and runs until its standard input
+ends. A completion of up to SHORT_TOKENS is sent at once. A longer one continues with a token each 2
+ms until the client disconnects. `GET /streams` returns the number of running ones, and `/v1/models`
+the model of the stack's pools. Other requests get no response.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _TOKEN_S: Final = 0.002
 _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
-_MODELS: Final = b'{"data":[{"id":"demo"}]}'  # as the site's pools have it
+_MODELS: Final = b'{"data":[{"id":"demo"}]}'  # as in the stack's pools
 
 
 class FakeEngine:
@@ -31,7 +31,7 @@ class FakeEngine:
             while True:
                 await self._answer(reader, writer)
         except (asyncio.IncompleteReadError, OSError):
-            pass  # the client has left
+            pass  # the client has disconnected
         finally:
             writer.close()
 

@@ -1,9 +1,9 @@
-"""What an engine may answer instead of a completion. Each is the whole of one response."""
+"""Faulty responses of an engine. Each is a complete response."""
 
 import asyncio
 from typing import Final
 
-# Would be seen in an error that repeats what the engine said.
+# Appears in errors that repeat the engine's response.
 SECRET: Final = "engine-internals"
 _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 _WORD: Final = b'data: {"choices":[{"index":0,"text":"word ","finish_reason":null}]}\n\n'
@@ -29,13 +29,13 @@ FAULTS: Final = {
     "half a chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffff\r\ndata: ",
     "an abort": _HEAD + _WORD + b'data: {"choices":[{"text":"","finish_reason":"abort"}]}\n\n',
 }
-# After these it says nothing more, and does not hang up.
+# After these it sends nothing more, and keeps the connection open.
 STALLS: Final = {
     "a stall": b"",
     "a stall after the head": _HEAD,
     "a stall in mid-word": _HEAD + _WORD,
 }
-# What it has said before is kept, and no error shown.
+# The text sent before the fault is kept, and no error is shown.
 CUT_OFF: Final = (
     "garbage after a word",
     "an error after a word",
@@ -48,7 +48,10 @@ CUT_OFF: Final = (
 async def answer_wrongly(
     name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Ends with the connection. Raises OSError when the client has left before."""
+    """Send a faulty response, and close the connection.
+
+    Raises OSError if the client has disconnected before.
+    """
     name = name.replace("%20", " ")
     writer.write({**FAULTS, **STALLS}[name])
     await writer.drain()

@@ -1,4 +1,4 @@
-"""Small completions of a site, and who answered them."""
+"""Small completions, and the replicas that served them."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ def small_frame(site: Site, **fields: object) -> Frame:
 
 
 async def replicas_asked(site: Site) -> set[str]:
-    """Those that answer for files of all sorts."""
+    """Return the replicas that serve files with many different paths."""
     found = set()
     async with site.stream() as stream:
         for path in _PATHS:

@@ -1,4 +1,4 @@
-"""One well-formed request of each HTTP protocol that completes, streamed and whole."""
+"""A valid request of each HTTP protocol for completions, streamed and whole."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +9,7 @@ class Ask:
     path: str
     body: dict[str, Any]
     is_streamed: bool
-    length_field: tuple[str, ...]  # where the limit of tokens stands
+    length_field: tuple[str, ...]  # position of the token limit
 
     def of(self, max_tokens: int) -> dict[str, Any]:
         *outer, last = self.length_field
@@ -34,7 +34,7 @@ _EACH: Final = (
     *_both("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}),
     *_both("/infill", {"input_prefix": "", "prompt": "x = ", "input_suffix": "\n"}, ("n_predict",)),
     *_both("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
-    # The agent cannot say how long it may be.
+    # Tabby's agent cannot set a maximum length.
     Ask("/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _PLAIN),
 )
 

@@ -1,4 +1,4 @@
-"""Replicas that operators add, at real gateways over a real Valkey; the engine is a fake."""
+"""Replicas added by operators, with real gateways and a real Valkey; the engine is a fake."""
 
 import asyncio
 import uuid
@@ -42,7 +42,7 @@ POOL = "demo-fast"
 
 @pytest.fixture(scope="module")
 def site(fake_engine_url: str) -> Iterator[Site]:
-    """One replica; the other is the same engine under another name."""
+    """A gateway with one replica; the other is the same engine under another name."""
     places = ["localhost", "127.0.0.0/8"]
     with own_home() as home, own_site(home, fake_engine_url, additions_from=places) as made:
         yield made
@@ -81,7 +81,7 @@ async def _add(
     **fields: str,
 ) -> str:
     wish = {"pool": POOL, "url": _other(site), "reason": "Ticket 4711"} | fields
-    # What the test before has added is taken out; the gateway may not have heard of it.
+    # The previous test's replica is removed, but the gateway may not know that yet.
     assert await _becomes(site, _other(site).removeprefix("http://"), is_member=False)
     known = await _known(site)
     return add_replica(
@@ -131,7 +131,7 @@ async def test_a_gateway_that_is_started_again_knows(site: Site, connection: red
 async def test_who_writes_to_redis_sends_prompts_nowhere_else(
     site: Site, connection: redis.Redis
 ) -> None:
-    """The gateway holds to its catalogue, whatever the control plane was made to say."""
+    """The gateway enforces its catalogue, whatever Redis contains."""
     async with _listening() as (url, heard):
         two = await _add(connection, site)
         field = f"{POOL} {two}".encode()
@@ -149,7 +149,7 @@ async def test_who_writes_to_redis_sends_prompts_nowhere_else(
 
 
 class _listening:  # noqa: N801  # used like a function
-    """An address outside the places, and who has connected to it."""
+    """Listens on an address outside the allowed networks, and records connections."""
 
     async def __aenter__(self) -> tuple[str, list[str]]:
         heard: list[str] = []

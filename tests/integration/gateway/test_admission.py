@@ -1,6 +1,6 @@
-"""What admission does between real processes: limits, two gateways, and a Redis that hangs.
+"""Admission with real processes: limits, two gateways, and a Redis that hangs.
 
-Gateways, Valkey, journal, Postgres and ingest are real; the engine is not what is tested: a fake.
+Gateways, Valkey, journal, Postgres and ingestion are real; the engine is a fake.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ def site(fake_engine_url: str) -> Iterator[Site]:
 
 
 def _publish(site: Site, *, limits: PolicyLimits, **changes: Any) -> tuple[TenantSnapshot, str]:
-    """A tenant of the test's own, and its key."""
+    """Publish a new tenant with one key."""
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(site.home.paths))
     policy: TenantPolicy = msgspec.structs.replace(snapshot.policy, limits=limits)
     snapshot = msgspec.structs.replace(snapshot, policy=policy, **changes)
@@ -65,7 +65,7 @@ def _publish(site: Site, *, limits: PolicyLimits, **changes: Any) -> tuple[Tenan
 
 @contextmanager
 def _second_gateway(site: Site) -> Iterator[Site]:
-    """At the same Redis and engine."""
+    """Run a second gateway with the same Redis and engine."""
     port = free_port()
     part = gateway_part(site.home, port=port, replicas=[site.engine_url])
     second = replace(site, url=f"http://127.0.0.1:{port}", gateway=part)
@@ -77,13 +77,13 @@ def _second_gateway(site: Site) -> Iterator[Site]:
 
 
 async def _is_let_in(site: Site, key: str) -> bool:
-    """Whether the gateway has heard of the key."""
+    """Return True if the gateway knows the key."""
     async with site.http(key) as session, session.get("/v1/models") as response:
         return response.status == HTTPStatus.OK
 
 
 async def _answers(site: Site, key: str, count: int) -> list[tuple[int, str | None]]:
-    """Status and Retry-After of so many requests, each at another place."""
+    """Return status and Retry-After of this many different requests."""
     found = []
     async with site.http(key) as session:
         for number in range(count):
@@ -98,7 +98,7 @@ async def _known(site: Site, key: str) -> str:
     async def is_known() -> bool:
         return await _is_let_in(site, key)
 
-    assert await until(is_known), "the gateway has not heard of the tenant"
+    assert await until(is_known), "the gateway does not know the tenant"
     return key
 
 
@@ -114,7 +114,7 @@ async def test_two_gateways_keep_one_limit(site: Site) -> None:
     statuses = Counter(status for status, _ in answers)
     waits = [int(wait) for status, wait in answers if wait is not None]
     assert statuses[HTTPStatus.OK] + statuses[HTTPStatus.TOO_MANY_REQUESTS] == 12
-    # What one gateway holds as a lease the other may have to do without for ten seconds.
+    # Units leased by one gateway may be unavailable to the other for ten seconds.
     assert 6 <= statuses[HTTPStatus.OK] <= 8
     assert len(waits) == statuses[HTTPStatus.TOO_MANY_REQUESTS]
     assert all(0 < wait <= 60 for wait in waits)
@@ -166,7 +166,7 @@ async def test_completions_go_on_while_redis_hangs_and_are_ingested_once(
         found = {r.request_id for r in site.records() if isinstance(r, CompletionRecord)}
         return found >= set(request_ids)
 
-    # Had each waited for Redis, for its two seconds, they would be five.
+    # If each had waited two seconds for Redis, there would be only five.
     assert len(request_ids) > AWAY_S
     assert await until(are_delivered, patience_s=_PATIENCE_S), "not all records were delivered"
     counted = await in_thread(lambda: _ingested(site, company))
@@ -184,7 +184,7 @@ async def _redis_hangs(site: Site) -> AsyncIterator[None]:
 
 
 async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
-    """Completes again and again."""
+    """Request completions one after the other."""
     request_ids = []
     until_s = time.monotonic() + seconds
     async with site.stream(key) as stream:
@@ -196,7 +196,7 @@ async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
 
 
 def _ingested(site: Site, company: Company) -> dict[str, int]:
-    """How many rows each completion has, after the control plane's own ingest."""
+    """Count the rows of each completion, after the control plane's ingestion."""
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
         ingest_all(UsageStream(connection, consumer="test"))
     with tenant_scope(company.tenant_id):

@@ -1,4 +1,4 @@
-"""A real gateway sends content of a completion where both keys are turned, and of nobody else."""
+"""A real gateway sends captured content only if both tenant and user have consented."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,7 +27,7 @@ ALLOWED = Telemetry(wording="tenant-1", retention_days=30)
 
 @dataclass(slots=True)
 class Tenant:
-    """As the control plane publishes it."""
+    """A tenant as the control plane publishes it."""
 
     site: Site
     snapshot: TenantSnapshot
@@ -47,7 +47,7 @@ class Tenant:
         publish(self.site.home.paths, self.snapshot)
 
     def sent(self) -> list[Item]:
-        """All of this tenant's that was ever sent."""
+        """Return everything that was sent for this tenant."""
         sealer = ContentSealer(root_secret_of(self.site.home.paths))
         address = self.site.home.paths.redis_url.read_text().strip()
         with redis.Redis.from_url(address) as connection:
@@ -73,7 +73,7 @@ async def is_known(site: Site, tenant: Tenant) -> bool:
 
 
 async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> None:
-    assert await until(lambda: is_known(site, tenant)), "the gateway never heard of the tenant"
+    assert await until(lambda: is_known(site, tenant)), "the gateway does not know the tenant"
     async with site.stream(tenant.key) as stream:
         await ask(site, stream, prefix, **outcome)
 
@@ -90,7 +90,7 @@ async def ask(site: Site, stream: CompletionStream, prefix: str, **outcome: Any)
 
 
 async def prefixes_once(tenant: Tenant, *, last: str) -> list[str]:
-    """Of what was sent, once `last` was."""
+    """Return the prefixes sent, after the one of `last`."""
 
     async def is_there() -> bool:
         return any(

@@ -1,4 +1,4 @@
-"""Replicas that operators drain, at real gateways over a real Valkey; the engine is a fake."""
+"""Replicas drained by operators, with real gateways and a real Valkey; the engine is a fake."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ LONG_TOKENS = 400  # the fake engine takes a second for them
 
 @pytest.fixture(scope="module")
 def site(fake_engine_url: str) -> Iterator[Site]:
-    """Two replicas, which are one engine under two names."""
+    """A gateway with two replicas, which are one engine under two names."""
     other = fake_engine_url.replace("127.0.0.1", "localhost")
     with (
         own_home() as home,
@@ -96,7 +96,7 @@ async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
 
     assert elsewhere == {one, two} - {busy}
     assert done["meta"]["replica"] == busy
-    # All that was asked for; what the filter then thinks of the fake's words is not the point.
+    # All requested tokens; whether the filter withholds the fake's words does not matter here.
     assert done["meta"]["generated_tokens"] == LONG_TOKENS
 
 

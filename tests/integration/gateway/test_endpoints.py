@@ -1,5 +1,5 @@
-"""A real gateway whose pools are a service's endpoints, as the Kubernetes API tells them: at two
-engines and an API of ours."""
+"""A real gateway whose pools are a service's endpoints in a fake Kubernetes API, with two
+engines."""
 
 import asyncio
 import time
@@ -73,7 +73,7 @@ async def test_who_is_ready_at_the_start_is_asked(parts: Parts) -> None:
 
 
 async def test_who_joins_and_leaves_is_known_before_the_next_round(parts: Parts) -> None:
-    await asyncio.sleep(1)  # a round's news are not the next one's
+    await asyncio.sleep(1)  # so that the changes belong to the next round
     took_s = []
     for members in ((ONE, TWO), (TWO,), (ONE,)):
         began_s = time.monotonic()

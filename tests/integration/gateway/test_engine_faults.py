@@ -1,5 +1,7 @@
-"""Whatever an engine does, each protocol's client gets a clean end within its deadline, and nothing
-of what the engine said instead. A pool of one: nobody can go on."""
+"""Whatever an engine does, each protocol's client gets a clean end within its deadline.
+
+No response repeats the engine's output. The pool has one replica, so there is no failover.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,9 +18,10 @@ from tests.integration.gateway.sample_requests import ASKS, Ask
 DEADLINE_S = STALL_S + 4
 
 
-# Last, since after it the pool sheds what comes in a crowd: its engine had said that it is full.
+# Last, because the pool sheds concurrent requests after it: its engine has reported that it is
+# full.
 BUSY = "a 503"
-CONTENT = "a 400"  # the engine refuses what the client sent
+CONTENT = "a 400"  # the engine rejects the client's request
 ORDER = [*(name for name in (*FAULTS, *STALLS) if name != BUSY), BUSY]
 
 
@@ -40,7 +43,7 @@ async def test_every_protocols_client_gets_a_clean_end(
 
 
 async def _ends_regularly(site: Site, name: str, ask: Ask) -> None:
-    """With what was sent before the engine was lost: no editor shows an error."""
+    """Expect the text sent before the fault, without an error: no editor shows one."""
     async with site.http() as session, session.post(ask.path, json=ask.of(64)) as response:
         text = await response.text()
 
@@ -51,12 +54,12 @@ async def _ends_regularly(site: Site, name: str, ask: Ask) -> None:
 
 async def _ends_cleanly(site: Site, name: str, ask: Ask) -> None:
     async with site.http() as session, session.post(ask.path, json=ask.of(64)) as response:
-        # Raises when the body is cut short.
+        # Raises an error if the body is truncated.
         text = await response.text()
 
     assert SECRET not in text, name
     if response.status == 200:
-        # It had begun: then its last event is the error.
+        # The response had begun: then its last event is the error.
         assert ask.is_streamed, f"{name}: {text}"
         assert "error" in text.strip().splitlines()[-1], f"{name}: {text}"
     else:

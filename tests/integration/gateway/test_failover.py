@@ -1,5 +1,8 @@
-"""A real gateway at two engines that hang up in mid-stream: what one loses, the other goes on with,
-and what nobody goes on with ends as what became too long."""
+"""A real gateway with two engines that close connections in mid-stream.
+
+One engine continues the completion that the other lost. If none can, the completion ends as if it
+had reached its limit.
+"""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A real gateway that is told to end while completions run: none is cut that ends in time."""
+"""A real gateway that is stopped while completions run: those that end in time are not cut."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -108,7 +108,7 @@ async def test_what_lasts_longer_is_cut_and_still_recorded(
 
 
 def _completions(site: Site) -> dict[RequestId, CompletionRecord]:
-    """By request: what is not ingested yet comes again with the next gateway."""
+    """Return completions by request; records that were not ingested are sent again."""
     found = [each for each in site.records() if isinstance(each, CompletionRecord)]
     return {each.request_id: each for each in found}
 

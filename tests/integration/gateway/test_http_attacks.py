@@ -1,4 +1,4 @@
-"""Every HTTP address under clients without a key, with a wrong one, slow, huge, broken or gone."""
+"""Every HTTP endpoint with clients that have no key or a wrong one, are slow, or disconnect."""
 
 import asyncio
 import json

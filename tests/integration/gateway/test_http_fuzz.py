@@ -1,5 +1,7 @@
-"""Every address, fuzzed from its OpenAPI description: answers are as described, never an error of
-ours, and repeat nothing of what was sent."""
+"""Every HTTP endpoint, fuzzed from the OpenAPI description.
+
+Responses must match the description, no server error may occur, and no response may repeat input.
+"""
 
 import re
 from collections.abc import Iterator
@@ -20,9 +22,9 @@ from tests.functional.gateway.gateway_stack import Site
 from tests.stack.seed import IS_DEEP, scaled
 
 DESCRIPTION = REPOSITORY / "platform" / "docs" / "openapi.json"
-DEADLINE_S = 5.0  # each, on a busy machine
-MIN_LEAK_CHARS = 6  # shorter texts are found in any message
-# Hypothesis tries constants of our own code, too: words that stand in our messages anyway.
+DEADLINE_S = 5.0  # for each request, on a busy machine
+MIN_LEAK_CHARS = 6  # shorter texts occur in any message
+# Hypothesis also tries constants of our own code: words that occur in messages anyway.
 OWN_WORDS = re.compile(r"[A-Za-z0-9_ .,:'/-]+")
 
 schema = schemathesis.openapi.from_path(str(DESCRIPTION))
@@ -30,7 +32,7 @@ schema = schemathesis.openapi.from_path(str(DESCRIPTION))
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick_engine(quick_site: Site) -> Iterator[None]:
-    """One that ends after a few tokens, however many were asked for."""
+    """Make the engine end after a few tokens, whatever the requested maximum."""
     requests.get(f"{quick_site.engine_url}/fault/haste", timeout=DEADLINE_S)
     yield
     requests.get(f"{quick_site.engine_url}/fault/none", timeout=DEADLINE_S)
@@ -60,7 +62,7 @@ def test_whatever_comes_is_answered_as_described(
 
 
 def _texts(body: Any) -> list[str]:
-    """The texts in a body, long enough to be told apart; not the fields' names."""
+    """Return the texts in a body that are long enough to be recognised, without field names."""
     if isinstance(body, str):
         return [body] if len(body) >= MIN_LEAK_CHARS and not OWN_WORDS.fullmatch(body) else []
     if isinstance(body, dict):

@@ -1,6 +1,6 @@
-"""Ten thousand completions of all endings leave nothing behind in the gateway.
+"""Ten thousand completions with all kinds of endings leave no resources behind in the gateway.
 
-The gateway, its Valkey and its journal are real; the engine is not what is tested, and a fake.
+The gateway, its Valkey and its journal are real; the engine is a fake.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ _NUM_REQUESTS: Final = 10_000
 _NUM_CLIENTS: Final = 20  # at once
 _NUM_WARM_UP: Final = 2_000
 _NUM_RECORDED: Final = 400
-# Idle connections to the engine are kept for a minute, one a client at most.
+# Idle connections to the engine are kept for a minute, at most one for each client.
 _MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
-# What is kept of a request for minutes, such as its lines, is 1.1 KB; twice that would be a leak.
+# A request leaves 1.1 KB for some minutes, such as cached lines; twice that would be a leak.
 _MAX_MORE_BYTES: Final = 16 * 1024 * 1024
-# In 100; "regret" is a cancel on the heels of the request, before anything was answered.
+# Out of 100. "regret" is a cancel right after the request, before any response.
 _ENDINGS: Final = {"whole": 50, "cancel": 15, "regret": 15, "close": 10, "drop": 10}
-_PROMPTLY_S: Final = 5.0  # each, with twenty at once on two cores
+_PROMPTLY_S: Final = 5.0  # for each request, with twenty at once on two cores
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process holds."""
+    """The resources that a process holds."""
 
     num_descriptors: int
     num_bytes: int  # resident

@@ -1,4 +1,4 @@
-"""A real gateway whose pools are a name's addresses, at two engines and a DNS server of ours."""
+"""A real gateway whose pools are a name's addresses, with two engines and a fake DNS server."""
 
 import asyncio
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Parts:
         return await until(is_so, patience_s=PATIENCE_S)
 
     async def asked(self) -> set[str]:
-        """Who answers for files of all sorts."""
+        """Return the replicas that serve files with many different paths."""
         found = set()
         async with self.site.stream() as stream:
             for path in PATHS:

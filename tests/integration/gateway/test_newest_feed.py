@@ -1,4 +1,4 @@
-"""Newest wins across gateways, on a real Valkey."""
+"""Supersession across gateways, on a real Valkey."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -34,7 +34,7 @@ def valkey(paths: EmbeddedPaths) -> Iterator[EmbeddedValkey]:
 async def gateways(
     paths: EmbeddedPaths, valkey: EmbeddedValkey
 ) -> AsyncIterator[list[ClaimingGateway]]:
-    """Two that share a clock."""
+    """Two gateways that share a clock."""
     clock = FakeClock()
     async with _gateway(paths, clock) as first, _gateway(paths, clock) as second:
         yield [first, second]
@@ -54,7 +54,7 @@ async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[Clai
 
 
 async def _is_superseded_there(here: ClaimingGateway, there: ClaimingGateway) -> bool:
-    """Whether a request there ends for one that comes here; asked until it does."""
+    """Return True once a request there ends because of a newer one here."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             older = await there.begins()

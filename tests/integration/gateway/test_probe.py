@@ -1,4 +1,4 @@
-"""The probe types at a real gateway, and says what it saw."""
+"""The probe sends requests to a real gateway and reports the results."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The leases' store on a real Valkey: its arithmetic, its clock, and what it survives."""
+"""The lease store on a real Valkey: its arithmetic, its clock, and recovery from faults."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ from tests.fakes.tcp_proxy import cut_way
 from tests.functional.gateway.gateway_stack import until
 from tests.stack.seed import seeds
 
-# A unit comes back after a minute: none does within a test.
+# One unit returns after a minute: none does during a test.
 RATE = BucketSpec(
     kind="user",
     holder="acme",
@@ -53,7 +53,7 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
 
 
 class Holder:
-    """A gateway that says itself what it holds of one bucket."""
+    """A gateway that reports its own state of one bucket."""
 
     def __init__(self, store: RedisLeaseStore, rule: BucketSpec = RATE, name: str = "here") -> None:
         self.store = store
@@ -63,7 +63,7 @@ class Holder:
         self.since = 1
 
     async def hold(self, units: int, *, settled: int = 0, is_answered: bool = True) -> LeaseGrant:
-        """Not answered: the holder behaves as if it had not heard of it."""
+        """Renew the lease; without `is_answered` the holder behaves as if the response was lost."""
         self.number += 1
         (grant,) = await self.store.renew(self.name, [self.request(units, settled)])
         if is_answered:
@@ -75,7 +75,7 @@ class Holder:
 
 
 async def _free(redis: Redis, rule: BucketSpec = RATE) -> int:
-    """What another gateway could have."""
+    """Return the units that another gateway could get."""
     other = Holder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
     (grant,) = await other.store.renew(
         other.name, [replace(other.request(rule.capacity), number=2, least=0)]
@@ -149,7 +149,8 @@ async def test_what_an_unanswered_request_has_told_is_not_spent_twice(
 
 
 async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
-    store = RedisLeaseStore(redis, lease_s=0.5)  # longer than a busy machine holds up the next line
+    # longer than a busy machine may delay the next line
+    store = RedisLeaseStore(redis, lease_s=0.5)
     here, there = Holder(store, BUDGET), Holder(store, BUDGET, name="there")
     await here.hold(100)
     refused = await there.hold(50)
@@ -159,7 +160,7 @@ async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
 
     assert (refused.held, refused.wait_s) == (0, 1.0)
     assert await until(is_free, patience_s=10.0)
-    # It was spent before: it is counted, too.
+    # It was spent before, so it is counted too.
     overdrawn = await here.hold(0, settled=70)
     assert (overdrawn.held, overdrawn.overdrawn) == (0, 20)
 
@@ -253,7 +254,7 @@ async def test_large_numbers_keep_their_last_digits(redis: Redis) -> None:
 
 
 async def test_a_fast_rate_is_counted_to_the_unit(redis: Redis) -> None:
-    # A million requests a minute: a unit comes back every 6 us.
+    # A million requests a minute: one unit returns every 6 us.
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
     here = Holder(RedisLeaseStore(redis), fast)
     await here.hold(10**6)
@@ -309,7 +310,7 @@ async def test_the_store_in_memory_does_what_the_script_does(
 
 
 async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) -> None:
-    # A busy machine must not make a gateway give up waiting and go on without Redis.
+    # On a busy machine, a gateway must not time out and continue without Redis.
     gateways = [Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0) for _ in range(2)]
 
     let_through = await asyncio.gather(
@@ -318,7 +319,7 @@ async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) 
     for gateway in gateways:
         await gateway.close()
 
-    # A gateway may be refused while the other holds units; afterwards none are lost.
+    # A gateway may be rejected while the other holds units; afterwards no unit is lost.
     assert 50 <= sum(let_through) <= 100
     assert await _free(redis) == 100 - sum(let_through)
 
@@ -335,7 +336,7 @@ async def _is_let_through(gateway: Leases, rule: BucketSpec, units: int = 1) -> 
 async def test_more_calls_than_connections_are_not_an_outage(
     valkey: EmbeddedPaths, redis: Redis
 ) -> None:
-    """Each is about another tenant, so that no call serves two."""
+    """Each is about another tenant, so that no call can be shared."""
     rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
     url = valkey.redis_url.read_text().strip()
     async with redis_for_leases(url, socket_timeout_s=30.0) as connection:
@@ -350,7 +351,7 @@ async def test_more_calls_than_connections_are_not_an_outage(
 
 @dataclass
 class Tenant:
-    """Eight gateways' requests against one budget, over a wire with faults."""
+    """Requests of eight gateways against one budget, over a faulty connection."""
 
     gateways: list[Leases]
     rule: BucketSpec
@@ -370,7 +371,7 @@ class Tenant:
 async def test_a_slow_wire_refuses_nobody_and_loses_nothing(
     valkey: EmbeddedPaths, redis: Redis
 ) -> None:
-    """6% of the answers take 0.6 s, and 2% never come; the budget is hardly used."""
+    """6% of the responses take 0.6 s, and 2% never arrive; the budget is almost unused."""
     budget = replace(BUDGET, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
     there = urlsplit(valkey.redis_url.read_text().strip())
     async with AsyncExitStack() as stack:

@@ -1,5 +1,7 @@
-"""Two regions, each with a Valkey of its own, and a relay between them over a way that can be cut:
-relay and gateway are real processes."""
+"""Two regions with their own Valkey, and a relay between them over a connection that can be cut.
+
+Relay and gateway are real processes.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -22,7 +24,7 @@ from tests.benchmarks.installation import Home, new_tenant, own_home, publish, r
 from tests.fakes.tcp_proxy import CutWay, cut_way
 from tests.functional.gateway.gateway_stack import Entries, Site, ask, own_site, until
 
-PATIENCE_S = 20.0  # the relay gives up after 5 s without an answer, and waits as long
+PATIENCE_S = 20.0  # the relay times out after 5 s without a response, and waits as long
 EAST, WEST = "east", "west"
 
 
@@ -37,7 +39,7 @@ class Parts:
     snapshots: dict[str, TenantSnapshot] = field(default_factory=dict)
 
     def tenant(self, region: str | None) -> tuple[TenantSnapshot, str]:
-        """Published at home; its one key."""
+        """Publish a tenant in the home region and return its one key."""
         self.num_tenants += 1
         secret = root_secret_of(self.site.home.paths)
         snapshot, key = new_tenant(f"tenant-{self.num_tenants}", root_secret=secret)
@@ -50,7 +52,7 @@ class Parts:
         publish(self.home.paths, newer)
 
     async def refusal(self, key: str) -> str:
-        """By what code the key is refused; "": it is not."""
+        """Return the code with which the key is rejected, or "" if it is accepted."""
         try:
             async with open_stream(self.site.url, key) as stream:
                 await ask(stream, self._frame())
@@ -75,7 +77,7 @@ class Parts:
         return frame | {"suffix": "\n", "max_tokens": 2}
 
     def told_home(self) -> list[str]:
-        """Ids of completions, as often as they came."""
+        """Return the IDs of delivered completions, duplicates included."""
         entries = cast(Entries, self.at_home.xrange(USAGE_STREAM))
         return [
             str(record.request_id)
@@ -100,7 +102,7 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
             EmbeddedValkey(home.paths, mark=environment_with(home.mark)),
             cut_way(url.path) as way,
         ):
-            # A home without any snapshot may have lost its memory: nothing would be trusted.
+            # A home region without any snapshot may have lost its data: nothing would be trusted.
             publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
             relay = ChildProcess(_relay(region, f"redis://:{url.password}@127.0.0.1:{way.port}"))
             relay.start()
@@ -190,7 +192,7 @@ async def test_what_is_sent_twice_is_the_same_record(parts: Parts) -> None:
     async def has_come() -> bool:
         return bool(set(ids) & set(parts.told_home()))
 
-    # A relay that had to connect anew meanwhile has no answer to its password, and sends nothing.
+    # If the relay reconnects meanwhile, its AUTH gets no response and it sends nothing.
     for _ in range(5):
         assert await parts.has_told(await parts.complete(key, 1))
         parts.way.drops_answers = True
@@ -202,5 +204,5 @@ async def test_what_is_sent_twice_is_the_same_record(parts: Parts) -> None:
 
     assert await parts.has_told(ids)
     told = [each for each in parts.told_home() if each in set(ids)]
-    assert len(told) > len(ids)  # ingest counts each once (test_ingest)
+    assert len(told) > len(ids)  # ingestion counts each once (test_ingest)
     assert set(told) == set(ids)

@@ -1,4 +1,4 @@
-"""Usage records in a real Valkey: what the journal is told of them."""
+"""Usage records in a real Valkey: the journal's view of their delivery."""
 
 from pathlib import Path
 from typing import Any
@@ -64,4 +64,4 @@ async def test_a_server_that_was_started_again_is_another(paths: EmbeddedPaths) 
             backlog = await RedisShipment(redis).backlog()
 
     assert backlog.server != receipt.server
-    assert backlog.oldest is not None  # its file was there
+    assert backlog.oldest is not None  # its file existed

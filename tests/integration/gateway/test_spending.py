@@ -1,4 +1,4 @@
-"""Budgets on a real Valkey: several gateways, many requests at once, and never too much spent."""
+"""Budgets on a real Valkey: several gateways and many requests at once never overspend."""
 
 import asyncio
 import random
@@ -68,7 +68,7 @@ def _cost(account: RequestTrace) -> int:
 
 
 async def _counts(redis: Redis) -> dict[str, int]:
-    """What Redis has for each budget."""
+    """Return the units that Redis has counted for each budget."""
     keys = cast(list[bytes], await redis.keys())
     return {
         key.decode().split(":")[3]: int(cast(bytes, await redis.hget(key.decode(), "used")))
@@ -87,7 +87,7 @@ async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, se
             HardBudget("ada", BudgetScope.USER, limit // 4, (ADA,)),
         ),
     )
-    # However busy this machine is: who waits no longer would go on alone.
+    # On a busy machine, a gateway that times out would continue without Redis.
     gateways = [
         Quotas(Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0), SystemClock())
         for _ in range(3)

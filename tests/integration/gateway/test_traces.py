@@ -1,4 +1,4 @@
-"""Traces of a real gateway, at a real collector; the engine is not what is tested, and a fake."""
+"""Traces of a real gateway, at a real collector; the engine is a fake."""
 
 import secrets
 import signal
@@ -21,7 +21,7 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture
 def site(fake_engine_url: str, collector: Collector) -> Iterator[Site]:
-    """All of its completions are traced."""
+    """A gateway that traces all completions."""
     settings = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
         "OTEL_TRACES_SAMPLER": "parentbased_always_on",
@@ -113,7 +113,7 @@ async def test_a_collector_that_is_away_holds_up_neither_completions_nor_the_end
             status = site.gateway.child.exit_status
         log = (home.paths.logs / "gateway.log").read_text()
 
-    # The exporter itself would wait for half a minute; after five seconds it would be killed.
+    # The exporter itself would wait half a minute, and be killed after five seconds.
     assert status != -signal.SIGKILL
     assert "defect" not in log
 

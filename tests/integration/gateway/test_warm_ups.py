@@ -1,4 +1,4 @@
-"""Warm-ups through a real gateway process, at an engine that writes down what it is asked."""
+"""Warm-ups through a real gateway process, at an engine that records its requests."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class Engine:
         async def were_asked() -> bool:
             return len(self.asked) >= count
 
-        assert await until(were_asked), f"{len(self.asked)} of {count} requests came"
+        assert await until(were_asked), f"{len(self.asked)} of {count} requests arrived"
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def site(engine: Engine) -> AsyncIterator[Site]:
     async with _serving(engine) as url:
         with own_home() as home:
             opening = own_site(home, url)
-            # In a thread: the gateway asks this loop's engine how it is while it starts.
+            # In a thread: the gateway queries this event loop's engine while it starts.
             made = await asyncio.to_thread(opening.__enter__)
             try:
                 yield made

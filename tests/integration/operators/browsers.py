@@ -1,4 +1,4 @@
-"""Operators and the browsers in which they sign in."""
+"""Operators and their browsers."""
 
 import base64
 import secrets
@@ -56,7 +56,7 @@ class Browser:
         return self.client.post("/operators/sign-in", form)
 
     def session(self) -> SessionStore:
-        """As it is kept."""
+        """Return the stored session."""
         return SessionStore.from_token(self.client.cookies[SESSION].value)
 
     def is_in(self) -> bool:
@@ -70,7 +70,7 @@ class Browser:
         return self.client.post(address, {"reason": reason}, follow=True)
 
     def confirm(self) -> None:
-        """As if a code of the app had been shown just now."""
+        """Simulate a step-up with a code of the authenticator app."""
         held = self.session()
         held["confirmed_until"] = time.time() + session.CONFIRMED_S
         held.save()
@@ -86,7 +86,8 @@ def new_browser() -> Browser:
 
 
 def signed_in(role: OperatorRole = OperatorRole.MANAGER) -> Browser:
-    """Past the sign-in page, which has tests of its own and costs a second."""
+    """Return a signed-in browser without the sign-in page, which has its own tests and takes a
+    second."""
     browser, request = new_browser(), HttpRequest()
     store = SessionStore()
     request.session = store
@@ -103,7 +104,7 @@ def _known(role: OperatorRole) -> OperatorView:
 
 
 def confirmed(browser: Browser | None = None) -> Browser:
-    """Who has shown a code of his app just now."""
+    """Return a browser whose operator has just stepped up with a code."""
     browser = browser or signed_in()
     held = browser.session()
     held["confirmed_until"] = time.time() + session.CONFIRMED_S

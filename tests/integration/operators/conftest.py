@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
+    """Give all of these tests Postgres and Valkey."""
 
 
 @pytest.fixture(autouse=True)
 def _no_earlier_guesses(database: None) -> None:
-    """Tests share one operator of each role, whose wrong codes count for 15 minutes."""
+    """Reset the attempts: tests share one operator of each role, and wrong codes count for 15
+    minutes."""
     from tenants.base.redis_connection import connect
 
     redis = connect()
@@ -30,7 +31,7 @@ def _no_earlier_guesses(database: None) -> None:
 
 @pytest.fixture(scope="module")
 def gateway_process(services: Services) -> Iterator[Gateway]:
-    # Imported here: plugins are loaded before Django is set up, models after.
+    # Imported here: plugins are loaded before Django is set up, models after it.
     from tests.integration.operators.gateways import own_gateway
 
     with own_gateway(services) as made:
@@ -39,6 +40,6 @@ def gateway_process(services: Services) -> Iterator[Gateway]:
 
 @pytest.fixture
 def gateway(gateway_process: Gateway, settings: Settings) -> Gateway:
-    """A real one, which the pages read."""
+    """A real gateway whose metrics the pages read."""
     settings.GATEWAY_METRICS = [gateway_process.metrics]
     return gateway_process

@@ -1,5 +1,7 @@
-"""A real gateway for the pages of operators: at the session's Valkey, where drains are said, and at
-an engine that tells what a test has it tell."""
+"""A real gateway for the operators' pages.
+
+It uses the session's Valkey, which contains the drains, and an engine with values from the test.
+"""
 
 import http.client
 import json
@@ -42,14 +44,14 @@ TELLS = {
 @dataclass(frozen=True, slots=True)
 class Gateway:
     url: str
-    metrics: str  # where its metrics are, without the path
+    metrics: str  # base URL of its metrics
     engine: ToldEngine
-    replicas: tuple[str, ...]  # names; all of them are the engine
+    replicas: tuple[str, ...]  # names; all of them are the same engine
     tenant_id: str
     key: str = field(repr=False)
 
     def complete(self, prompt: str = "a = ", *, path: str = "") -> None:
-        """One completion, to its end."""
+        """Run one completion to its end."""
         body = {"prompt": prompt, "suffix": "\n", "max_tokens": 1, "path": path}
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_PATIENCE_S)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
@@ -112,7 +114,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
 
 @contextmanager
 def _left_as_it_was(services: Services, tenant_id: str) -> Iterator[None]:
-    """Other tests of the session read the stream and the snapshots."""
+    """Restore the stream and the snapshots, which other tests of the session read."""
     with redis.Redis.from_url(services.redis_url) as connection:
         marker = cast(bytes, connection.xadd(USAGE_STREAM, {"marker": b""}))
         connection.xdel(USAGE_STREAM, marker)
@@ -130,12 +132,12 @@ def _left_as_it_was(services: Services, tenant_id: str) -> Iterator[None]:
 
 
 def forget_drains(connection: redis.Redis) -> None:
-    """As if nobody had ever drained anything, and gateways hear of it."""
+    """Delete all drains, and notify gateways."""
     connection.delete(DRAINS, DRAINS_LOG)
     connection.incr(DRAINS_VERSION)
 
 
 def forget_additions(connection: redis.Redis) -> None:
-    """Likewise."""
+    """Delete all additions, and notify gateways."""
     connection.delete(ADDITIONS, ADDITIONS_LOG)
     connection.incr(ADDITIONS_VERSION)

@@ -1,5 +1,4 @@
-"""Adding a replica by the page, and taking it out again: who may, what it asks for, and that the
-gateway hears of it."""
+"""Adding and removing a replica with the page: permission, the form, and the gateway's reaction."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from tests.integration.operators.gateways import Gateway, forget_additions
 
 POOL = "demo-fast"
 REASON = "Ticket 4711: the third server is there"
-NOBODY = "localhost:1"  # allowed, and nobody answers there
+NOBODY = "localhost:1"  # allowed, but nothing listens there
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +59,7 @@ def test_one_that_is_added_is_told_with_who_and_why(gateway: Gateway) -> None:
 def test_one_that_no_gateway_has_asked_yet_is_told(gateway: Gateway) -> None:
     other = "10.12.0.9:8000"
     addition = ReplicaChange(1, POOL, f"http://{other}", True, "ola", REASON, 1_770_000_000_000)
-    # The version is not raised: gateways do not look.
+    # The version is not raised, so gateways do not read it.
     connect().hset(ADDITIONS, f"{POOL} {other}", encode_addition(addition))
 
     text = _pools(signed_in())

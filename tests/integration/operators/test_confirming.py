@@ -1,4 +1,4 @@
-"""Before a tenant is changed, an operator shows a code of his app."""
+"""An operator needs a code of the authenticator app before changing a tenant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the pools did over all tenants, counted behind the wall, and what it cost."""
+"""Usage of the pools over all tenants, counted across row-level security, and its cost."""
 
 import csv
 import io
@@ -55,14 +55,14 @@ def globex() -> Company:
 
 @pytest.fixture
 def pool() -> str:
-    """Of this test alone: the tables are shared."""
+    """Return a pool for this test alone: the tables are shared."""
     return f"pool-{secrets.token_hex(4)}"
 
 
 def _complete(
     company: Company, pool: str, *, ago: timedelta = timedelta(), accepted: int = 0
 ) -> None:
-    """A completion of 10 tokens in 100 characters, so many of which were accepted."""
+    """Add a completion of 10 tokens in 100 characters, of which `accepted` were accepted."""
     at = timezone.now() - ago
     request_id = uuid7(now_ms=int(at.timestamp() * 1000))
     fields = completion_fields(pool=pool, generated_tokens=10, num_chars=100, request_id=request_id)
@@ -85,7 +85,7 @@ def _complete(
 
 
 def _counted(pool: str, *, num_days: int = 3, now: datetime | None = None) -> list[PoolCounts]:
-    """Of this pool, newest day first."""
+    """Return the counts of this pool, newest day first."""
     days = read_days(connect(), num_days=num_days, now=now or timezone.now())
     return [days[day][pool] for day in sorted(days, reverse=True) if pool in days[day]]
 
@@ -118,7 +118,7 @@ def test_days_whose_records_are_gone_keep_their_counts(
     count_days(connect(), num_days=3, now=timezone.now())
     with tenant_scope(acme.tenant_id):
         kept = UsageRecord.objects.filter(pool=pool).latest("occurred_at").request_id
-    # By the tables' owner: of a day so new the application may delete none. One is left, so that
+    # As the tables' owner: the application may not delete such young records. One remains, so that
     # the day is counted again.
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE tenants_usage_record NO FORCE ROW LEVEL SECURITY")
@@ -134,7 +134,7 @@ def test_days_whose_records_are_gone_keep_their_counts(
 
 
 def test_all_days_are_counted_once_a_day_and_the_latest_each_time(acme: Company, pool: str) -> None:
-    # Of this and the month before: there are partitions of these in the tests.
+    # In this or the previous month: the tests have partitions of these.
     old = timedelta(days=5)
     _complete(acme, pool, ago=old)
     count_recent_days(connect(), now=timezone.now())
@@ -174,7 +174,7 @@ def test_the_minutes_of_replicas_are_noted(gateway: Gateway) -> None:
 
 
 def _plant(pool: str, counts: PoolCounts, *, hours: float) -> None:
-    """Today's."""
+    """Store counts for today."""
     day = timezone.now().astimezone(UTC).date().isoformat()
     from msgspec import msgpack
 

@@ -1,4 +1,4 @@
-"""Draining a replica by the page: who may, what it asks for, and that the gateway hears of it."""
+"""Draining a replica with the page: permission, the form, and the gateway's reaction."""
 
 import time
 from collections.abc import Iterator
@@ -161,7 +161,7 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
 
 
 def _in_by_his_app() -> tuple[Account, Browser, str]:
-    """And the code that has let him in: a moment later the app may show the next one."""
+    """Sign in, and return the used code too: a moment later the app may show the next one."""
     account, browser = make_account(), new_browser()
     form = account.form()
     assert browser.sign_in(form).status_code == 302
@@ -176,7 +176,7 @@ def test_a_code_of_his_app_is_enough_for_ten_minutes(gateway: Gateway) -> None:
     done = _ask(browser, one, code=account.code(later_by=1))
     second = _ask(browser, two, confirmation=two)
 
-    assert used.status_code == 400  # it let him in
+    assert used.status_code == 400  # it was used to sign in
     assert (done.status_code, second.status_code) == (302, 302)
 
 

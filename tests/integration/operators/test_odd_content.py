@@ -1,4 +1,4 @@
-"""Redis holds what nobody of ours has written: the operators' pages are shown all the same."""
+"""The operators' pages work even if Redis contains unexpected data."""
 
 from collections.abc import Iterator
 

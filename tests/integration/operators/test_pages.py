@@ -1,5 +1,4 @@
-"""The pages of the installation, over a real gateway: who sees them, what they say, and what they
-say when gateways say nothing."""
+"""The operators' pages over a real gateway: permissions, content, and unreachable gateways."""
 
 import csv
 import re
@@ -38,7 +37,7 @@ def _text(address: str = "", query: Query = None) -> str:
 
 
 def _bare(html: str) -> str:
-    """Without tags, and with single blanks."""
+    """Return the text without tags, with single spaces."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
@@ -188,7 +187,7 @@ def test_they_are_a_file_too_which_says_who_did_not_answer(
 
 
 def _request_id(row: dict[str, str]) -> str:
-    """They grow with time."""
+    """Request IDs increase with time."""
     return row["request_id"]
 
 
@@ -215,7 +214,7 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
     html = _page("capacity", query=asked).content.decode()
     text = _bare(html)
 
-    # As `manage.py capacity --requests-per-s 300` has it.
+    # As `manage.py capacity --requests-per-s 300` prints it.
     assert re.search(r"The cliff: below 97\.8% cached the p99 passes 100 ms", text)
     assert "A prompt takes 214 ms to prefill cold and 3.6 ms warm." in text
     assert "19 replicas cost 57.00 an hour" in text

@@ -1,4 +1,4 @@
-"""What the page of pools shows, as files."""
+"""The content of the pools' page, as files."""
 
 import csv
 from dataclasses import replace
@@ -23,7 +23,7 @@ SINCE = "Shares and first tokens are "
 
 
 def read(answer: Any) -> tuple[list[Row], list[str]]:
-    """Its rows and its notes."""
+    """Return the file's rows and its notes."""
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     header, *lines = csv.reader(answer.content.decode().splitlines())
     rows = [dict(zip(header, line, strict=True)) for line in lines if len(line) > 1]

@@ -1,4 +1,4 @@
-"""Reading gateways: bounded, whatever they answer; and what was so a quarter of an hour ago."""
+"""Reading gateways' metrics: with limits, whatever they respond; and values of 15 minutes ago."""
 
 import itertools
 import time

@@ -1,4 +1,4 @@
-"""Operators come in by handle, password and code together; nobody else does."""
+"""Operators sign in with handle, password and code together."""
 
 import os
 import subprocess

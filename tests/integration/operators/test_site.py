@@ -1,4 +1,4 @@
-"""The operators' own pages as a whole: strict, complete, and with a directory to search."""
+"""The operators' site as a whole: strict, complete, and with a searchable directory."""
 
 import re
 

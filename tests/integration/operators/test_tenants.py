@@ -1,4 +1,4 @@
-"""What operators see of a tenant, what they may change, and that its auditors learn of it."""
+"""Operators' view of a tenant, their changes, and the entries in the tenant's audit log."""
 
 from datetime import timedelta
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
-    # Imported here: this file may be read before Django is set up, models after.
+    """Give all of these tests Postgres and Valkey."""
+    # Imported here: this file may be read before Django is set up, models after it.
     from caret.contracts.retrieval import FILES, QUESTIONS
     from tenants.base.redis_connection import connect
 
-    connect().delete(FILES, QUESTIONS)  # what earlier tests left
+    connect().delete(FILES, QUESTIONS)  # left by earlier tests
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def acme(embeddings: FakeEmbeddings) -> Library:
 
 @pytest.fixture
 def globex(embeddings: FakeEmbeddings) -> Library:
-    """The neighbour, who lets a repository of the same name be indexed."""
+    """Another tenant, which allows indexing of a repository with the same name."""
     from tests.integration.retrieval.index_harness import make_library
 
     return make_library("globex", embeddings)

@@ -1,4 +1,4 @@
-"""A tenant's index as a gateway uses it, with a worker that works when it is told."""
+"""A tenant's index as a gateway uses it, with a worker that runs when a test says so."""
 
 import secrets
 from dataclasses import dataclass
@@ -53,14 +53,14 @@ class Library:
     def ask(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetMatch]:
-        """What was found, once the worker has worked."""
+        """Return the snippets found, after the worker has run."""
         (found,) = self.ask_and_take(text, path=path, scope=scope)
         return list(found.snippets)
 
     def ask_and_take(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetResult]:
-        """All answers that the gateway gets."""
+        """Return all responses that the gateway gets."""
         question = SnippetQuery(
             question_id=secrets.token_hex(4),
             gateway=secrets.token_hex(16),
@@ -97,7 +97,7 @@ class Library:
         )
 
     def paths(self) -> set[str]:
-        """Of all that is kept of this company, whoever holds it."""
+        """Return the paths of all indexed files of this company, for all users."""
         tenant_id = self.company.tenant_id
         with tenant_scope(tenant_id):
             rows = list(RetrievalChunk.objects.values_list("id", "holder", "sealed_name"))
@@ -116,7 +116,7 @@ def add(stream: str, sealed: bytes) -> None:
 
 
 def make_library(name: str, embeddings: FakeEmbeddings) -> Library:
-    """Of a company that lets the repository `shop` be indexed."""
+    """Return the index of a company that allows indexing of the repository `shop`."""
     desk = WorkerContext(
         streams=RetrievalStreams(connect()),
         sealer=Sealer(settings.ROOT_SECRET),
@@ -129,6 +129,6 @@ def make_library(name: str, embeddings: FakeEmbeddings) -> Library:
 
 
 def code(*words: str) -> str:
-    """A definition of twelve lines about `words`."""
+    """Return a definition of twelve lines about `words`."""
     lines = "".join(f"    {word}_{n} = {word}\n" for n in range(12) for word in words[:1])
     return f"def {'_'.join(words)}():\n{lines}    return {' + '.join(words)}\n"

@@ -1,4 +1,4 @@
-"""What is kept is what the policy allows now; all else is not made, or erased."""
+"""The index contains only what the policy allows now; everything else is not indexed, or erased."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ INVOICE = code("invoice", "total")
 
 @pytest.fixture
 def kept(acme: Library) -> Library:
-    """With a file of each of two repositories."""
+    """Index a file of each of two repositories."""
     acme.change_policy(retrieval=["shop", "blog"])
     acme.keep("shop/invoices.py", INVOICE)
     acme.keep("blog.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
@@ -140,7 +140,7 @@ def test_what_others_keep_stays(kept: Library, globex: Library) -> None:
 
 def test_a_file_that_was_under_way_when_consent_ended_is_not_kept(acme: Library) -> None:
     class Interrupted:
-        """The policy changes while the engine works."""
+        """An engine during whose work the policy changes."""
 
         model = acme.desk.embedder.model
 
@@ -173,7 +173,7 @@ def test_what_is_there_without_consent_is_not_found(acme: Library) -> None:
 
 
 def _restore_policy(library: Library, **changes: Any) -> None:
-    """As a restored backup does it: the policy is another one, and nobody has erased anything."""
+    """Change the policy without its effects, as a restored backup does."""
     tenant_id = library.company.tenant_id
     with tenant_scope(tenant_id):
         document = write_policy(find_policy(tenant_id=tenant_id).policy) | changes

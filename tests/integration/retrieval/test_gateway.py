@@ -1,4 +1,4 @@
-"""The gateway's side with the worker's: real Redis and Postgres between them."""
+"""The gateway's side of retrieval with the worker's: real Redis and Postgres between them."""
 
 import asyncio
 import time
@@ -60,7 +60,7 @@ def typing_in(library: Library, **fields: Any) -> AdmittedRequest:
 
 
 async def exchange(library: Library, retrieval: Retrieval) -> None:
-    """One round of courier and worker."""
+    """Run one round of courier and worker."""
     await retrieval.courier.deliver()
     await in_thread(library.work)
     await retrieval.courier.collect()
@@ -71,7 +71,7 @@ async def test_the_first_request_starts_it_and_later_ones_have_it(
 ) -> None:
     request = typing_in(acme)
     first = retrieval.of(request)
-    # Its question came before its files were in the index.
+    # Its query came before its files were in the index.
     await exchange(acme, retrieval)
     second = retrieval.of(request)
     clock.pass_s(FIRST_EMPTY_S)
@@ -206,7 +206,7 @@ async def test_without_an_answer_it_sends_the_files_again(
     request = typing_in(acme)
     retrieval.of(request)
     await retrieval.courier.deliver()
-    await in_thread(lambda: connect().delete(FILES, QUESTIONS))  # as time does, with no worker
+    await in_thread(lambda: connect().delete(FILES, QUESTIONS))  # like the expiry, without a worker
     clock.pass_s(MAX_WAIT_S)
     await retrieval.courier.collect()
 

@@ -1,4 +1,4 @@
-"""What is sent is kept and found; what is sent again costs little."""
+"""Files that are sent are indexed and found; sending them again costs little."""
 
 from dataclasses import replace
 from datetime import timedelta

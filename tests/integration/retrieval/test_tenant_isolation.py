@@ -1,4 +1,4 @@
-"""Nobody finds what is another's, and nothing of it can be read where it lies."""
+"""No tenant finds another's snippets, and no stored data is readable as it is."""
 
 import secrets
 import time
@@ -96,7 +96,7 @@ def test_a_row_that_was_moved_to_another_tenant_opens_for_nobody(
     with tenant_scope(acme.company.tenant_id):
         ours = RetrievalChunk.objects.get()
     with tenant_scope(globex.company.tenant_id):
-        # Whoever can write to their rows puts our sealed text into one of them.
+        # An attacker with write access to one tenant's rows copies sealed text into them.
         RetrievalChunk.objects.update(sealed_name=ours.sealed_name, sealed_text=ours.sealed_text)
 
     with capture_logs() as logs:
@@ -176,7 +176,7 @@ def test_nothing_of_it_lies_in_redis_in_clear_or_for_long(acme: Library) -> None
     acme.work()
     answered = _all_of_redis()
 
-    assert acme.company.tenant_id.encode() in sent  # the envelope's, in clear
+    assert acme.company.tenant_id.encode() in sent  # in the envelope, in clear text
     assert plant.encode() not in sent + answered
     assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in waits)
     assert 0 < connect().pttl(answers_key(gateway)) <= MAX_AGE_S * 1_000
@@ -217,7 +217,7 @@ def _all_of_redis() -> bytes:
 
 
 def _all_columns(services: Services, library: Library) -> bytes:
-    """Each column of each row, in Postgres' own binary form."""
+    """Return each column of each row, in Postgres' binary format."""
     with psycopg.connect(services.database_url) as session:
         session.execute("SELECT set_config('caret.tenant', %s, true)", [library.company.tenant_id])
         cursor = session.cursor(binary=True)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
+    """Give all of these tests Postgres and Valkey."""
 
 
 @pytest.fixture
 def company() -> Company:
-    # Imported here: plugins are loaded before Django is set up, models after.
+    # Imported here: plugins are loaded before Django is set up, models after it.
     from tenants.base.permissions import Role
     from tests.fixtures.companies import make_company
 
@@ -26,7 +26,7 @@ def company() -> Company:
 
 @pytest.fixture
 def domain(company: Company) -> str:
-    """One that was verified for the company."""
+    """Return a verified domain of the company."""
     from tests.fixtures.users import make_domain
 
     name = f"{secrets.token_hex(4)}.example"

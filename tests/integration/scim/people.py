@@ -1,4 +1,4 @@
-"""Members, users provisioned by SCIM, and budget alerts that were mailed to them."""
+"""Members, users provisioned by SCIM, and budget alerts that were emailed to them."""
 
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, 
 
 
 def make_alert(company: Company, *addresses: str) -> None:
-    """Create an alert of a budget, mailed to these addresses."""
+    """Create an alert of a budget, emailed to these addresses."""
     now, tenant_id = timezone.now(), company.tenant_id
     with tenant_scope(tenant_id):
         alert = BudgetAlert.objects.create(

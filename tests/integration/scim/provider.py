@@ -1,4 +1,4 @@
-"""An identity provider, as far as it speaks SCIM to us."""
+"""An identity provider's SCIM client."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tokens of identity providers, and bodies that make no sense."""
+"""Tokens of identity providers, and invalid bodies."""
 
 import pytest
 from django.test import Client

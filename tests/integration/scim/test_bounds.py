@@ -1,4 +1,4 @@
-"""How much one tenant's identity provider may ask of us at once."""
+"""Limits on the requests of one tenant's identity provider."""
 
 import uuid
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ from tests.integration.scim.provider import GROUP, USER, Provider, provider_of
 
 
 def make_many(company: Company, number: int) -> list[str]:
-    """Records of people who have no account."""
+    """Make SCIM records of users who have no account."""
     now = timezone.now()
     rows = [
         ScimUser(

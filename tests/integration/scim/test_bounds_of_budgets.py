@@ -1,4 +1,4 @@
-"""A group puts nobody under more hard budgets than a gateway reserves with at once."""
+"""A group cannot exceed the number of hard budgets that a gateway reserves at once for a user."""
 
 from uuid import UUID
 

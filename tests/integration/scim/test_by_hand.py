@@ -1,4 +1,4 @@
-"""What people do by hand to whom their identity provider has told us of: the last word counts."""
+"""Manual changes to users whom the identity provider has provisioned: the last change wins."""
 
 import secrets
 
@@ -14,7 +14,7 @@ from tests.integration.scim.provider import USER, Provider, provider_of
 
 
 def removed(company: Company, domain: str, provider: Provider) -> tuple[str, Person]:
-    """By hand."""
+    """Return a member that an owner has removed manually."""
     scim_id, ada = provisioned(provider, company, f"ada@{domain}")
     remove_member(
         actor=company.people[Role.OWNER].actor, user_id=ada.user_id, reason="", now=timezone.now()

@@ -1,4 +1,4 @@
-"""Groups by SCIM: teams, and what they make of their members."""
+"""SCIM groups: teams, and the roles of their members."""
 
 import secrets
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from tests.integration.scim.provider import GROUP, Provider, provider_of
 
 @pytest.fixture
 def people(company: Company, provider: Provider) -> dict[str, str]:
-    """SCIM ids by address."""
+    """Return the SCIM IDs by email address."""
     domain = f"{secrets.token_hex(4)}.example"
     make_domain(company, domain, verified=True)
     return {email: provider.make(email)["id"] for email in (f"ada@{domain}", f"bob@{domain}")}

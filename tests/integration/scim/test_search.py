@@ -1,4 +1,4 @@
-"""What is looked for is found by a query where one can say it, and is the same without one."""
+"""SCIM filters: those that SQL can express give the same result as those evaluated in Python."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ NAMED_GO = quote('displayName eq "Go people"')
 
 @pytest.fixture(scope="module")
 def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
-    """Of a company of its own, who are only looked for."""
+    """Make a provider with users whom these tests only search."""
     with django_db_blocker.unblock():
         provider = provider_of(make_company("searched", {Role.OWNER: "olga"}))
         ada = {"value": "Ada@acme.example", "type": "work", "primary": True}

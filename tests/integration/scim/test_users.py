@@ -1,4 +1,4 @@
-"""People by SCIM: who becomes a member, who ends as one, and what the neighbour's token sees."""
+"""SCIM users: joining, leaving, and isolation from another tenant's token."""
 
 import secrets
 from uuid import UUID
@@ -70,7 +70,7 @@ def test_verifying_the_domain_lets_those_in_who_were_told_of_before(
 @pytest.mark.parametrize(
     "operation",
     [
-        # Entra ID, Okta, and what the standard says.
+        # Entra ID, Okta, and the standard's form.
         {"op": "Replace", "path": "active", "value": "False"},
         {"op": "replace", "value": {"active": False}},
         {"op": "replace", "path": "active", "value": False},

@@ -1,4 +1,4 @@
-"""A clock that stands still unless it is turned."""
+"""A clock that only a test advances."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres."""
+    """Give all of these tests Postgres."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +26,14 @@ def _loopback_is_the_operators(settings: Any) -> None:
 
 @pytest.fixture
 def company() -> Iterator[Company]:
-    # Imported here: plugins are loaded before Django is set up, models after.
+    # Imported here: plugins are loaded before Django is set up, models after it.
     from caret.foundation.postgres.tenant_scope import tenant_scope
     from tenants.models import AuditSink
     from tests.fixtures.companies import ACME, make_company
 
     company = make_company("initech", ACME)
     yield company
-    # What the next test pushes is its own.
+    # The next test must push only its own entries.
     with tenant_scope(company.tenant_id):
         AuditSink.objects.all().delete()
 

@@ -1,4 +1,4 @@
-"""Sinks that a company has, and entries for them."""
+"""A company's audit sinks, and entries for them."""
 
 import secrets
 from datetime import UTC, datetime

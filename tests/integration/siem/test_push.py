@@ -1,4 +1,4 @@
-"""Entries reach a real webhook: at least once, in order, and those that failed again."""
+"""Entries reach a real webhook at least once, in order, and again after failures."""
 
 import json
 from datetime import timedelta

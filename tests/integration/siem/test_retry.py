@@ -1,4 +1,4 @@
-"""A sink that was repaired does not wait for an hour."""
+"""A repaired sink does not have to wait for an hour."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ from tests.integration.siem.sink_fixtures import attach, state
 
 @pytest.fixture
 def failing(company: Company, hook: Hook, clock: Clock) -> SinkView:
-    """For so long that its next attempt is in an hour."""
+    """Make a sink that has failed so often that its next attempt is in an hour."""
     sink = attach(company, hook)
     hook.statuses = [500]
     with tenant_scope(company.tenant_id):
@@ -80,7 +80,7 @@ def test_it_is_not_tried_twice_in_a_minute(
         retry_sink(actor=actor, sink_id=failing.id, now=clock())
     deliver_due(clock=clock)
 
-    assert state(company).num_failures == 14, "what it goes on failing at counts on"
+    assert state(company).num_failures == 14, "further failures must be counted"
     with pytest.raises(Conflict, match="a moment ago"):
         retry_sink(actor=actor, sink_id=failing.id, now=clock())
 

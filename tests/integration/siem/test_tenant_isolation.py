@@ -1,4 +1,4 @@
-"""Sinks lead nowhere that a tenant has no business, and tell nothing."""
+"""Sinks cannot reach internal networks, and reveal nothing about them."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -41,7 +41,7 @@ def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> 
 def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
     company: Company, hook: Hook, clock: Clock, settings: Any
 ) -> None:
-    """`localhost` stands for whatever name an attacker has in his own DNS."""
+    """`localhost` represents a name in an attacker's DNS."""
     address = hook.url.replace("http://127.0.0.1", "https://localhost")
     new = NewSink(name="x", address=address, from_sequence=1)
     settings.PRIVATE_TARGETS = []

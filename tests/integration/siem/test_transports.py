@@ -98,7 +98,7 @@ def test_names_whose_dns_is_silent_keep_no_other_sink_waiting(
     }[kind]
 
     async def send_all() -> None:
-        # More than a loop has threads, on any machine.
+        # More than an event loop has threads, on any machine.
         addresses = [silent.format(f"{number}.silent.test") for number in range(40)]
         others = [asyncio.create_task(send(address, hook.secret)) for address in addresses]
         await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Browsers that sign in by a password."""
+"""Browsers that sign in with a password."""
 
 import secrets
 import time
@@ -16,7 +16,7 @@ class Browser:
     person: Person
 
     def sign_in(self) -> str:
-        """Where it leads."""
+        """Sign in and return the page to which it leads."""
         form = {"email": self.person.email, "password": PASSWORD}
         response = self.client.post("/sign-in", form)
         return response["Location"] if response.status_code == 302 else str(response.status_code)
@@ -25,7 +25,7 @@ class Browser:
         return self.client.get("/api/v1/tenant").status_code == 200
 
     def set_up(self) -> str:
-        """The secret of a new app. Asks for the password first."""
+        """Set up an app after giving the password, and return its secret."""
         self.client.get("/account/second-factor/app")
         self.client.post("/account/confirm", {"password": PASSWORD})
         page = self.client.get("/account/second-factor/app")

@@ -1,4 +1,4 @@
-"""Browsers that sign in by a tenant's identity provider."""
+"""Browsers that sign in with a tenant's identity provider."""
 
 import html
 import re
@@ -21,7 +21,7 @@ def use(company: Company, provider: OpenIdProvider) -> None:
 
 
 def fresh_client() -> Client:
-    """From an address of its own, as tries are counted."""
+    """Return a client with its own address, because attempts are counted by address."""
     octets = [str(secrets.randbelow(250) + 1) for _ in range(3)]
     return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
 
@@ -45,7 +45,7 @@ def is_signed_in(client: Client) -> bool:
 
 
 def refusals_of(company: Company) -> list[str]:
-    """The reasons in its audit log, oldest first."""
+    """Return the reasons of rejected sign-ins in the audit log, oldest first."""
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(tenant_id=company.tenant_id, action="sign_in.refused")
         facts = entries.order_by("sequence").values_list("after", flat=True)

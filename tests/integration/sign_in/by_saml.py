@@ -1,4 +1,4 @@
-"""Companies whose people sign in by a SAML provider, and the browsers that carry its answers."""
+"""Companies whose users sign in with a SAML provider, and browsers that carry its responses."""
 
 import html
 import re
@@ -29,7 +29,7 @@ def use(company: Company, metadata: str) -> None:
 
 
 def asked(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
-    """What the provider says once it was asked for this person."""
+    """Return the provider's assertion for this user, after a sign-in request."""
     page = client.post("/sign-in", {"email": email, "single": "yes", **more})
     found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())
     assert found is not None, page.content
@@ -37,7 +37,8 @@ def asked(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
 
 
 def post(client: Client, company: Company, answer: str) -> Any:
-    """By another site's page, hence without the session's cookie; then where it leads."""
+    """Post the response from another site, without the session's cookie, and follow the
+    redirect."""
     there = fresh_client()
     response = there.post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
     return client.get(response["Location"]) if response.status_code == 303 else response

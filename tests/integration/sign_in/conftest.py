@@ -1,4 +1,4 @@
-"""A company whose people sign in by an identity provider of their own."""
+"""A company whose users sign in with their own identity provider."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
+    """Give all of these tests Postgres and Valkey."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +42,8 @@ def provider(server: OpenIdProvider) -> OpenIdProvider:
 
 @pytest.fixture
 def company(provider: OpenIdProvider) -> Company:
-    """Its people's domain is verified, and its identity provider is ours."""
-    # Imported here: plugins are loaded before Django is set up, models after.
+    """Make a company with a verified domain and the test's identity provider."""
+    # Imported here: plugins are loaded before Django is set up, models after it.
     from tenants.base.permissions import Role
     from tests.fixtures.companies import make_company
     from tests.fixtures.users import make_domain

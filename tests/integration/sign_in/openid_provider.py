@@ -1,5 +1,7 @@
-"""A small identity provider: a real HTTP server with real signed tokens, strict about codes, PKCE
-and secrets. What it asserts is what the test says."""
+"""A small identity provider: a real HTTP server with real signed tokens.
+
+It is strict about codes, PKCE and secrets. A test sets the claims.
+"""
 
 import base64
 import hashlib
@@ -18,7 +20,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 CLIENT_ID, CLIENT_SECRET = "caret", "a secret of the provider's"
-ABSENT = object()  # in place of a claim's value: the claim is left out
+ABSENT = object()  # as a claim's value: the claim is left out
 
 
 def new_key() -> rsa.RSAPrivateKey:
@@ -29,17 +31,19 @@ def new_key() -> rsa.RSAPrivateKey:
 class OpenIdProvider:
     issuer: str = ""
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
-    signs_with: rsa.RSAPrivateKey | None = None  # None: with the key that it publishes
+    signs_with: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
-    beside: dict[str, Any] = field(default_factory=dict)  # the token, in the answer
-    sign: Callable[[dict[str, Any]], str] | None = None  # in place of RS256 by the key; None: not
+    # further fields of the response, beside the token
+    beside: dict[str, Any] = field(default_factory=dict)
+    # replaces RS256 by the key; None: no replacement
+    sign: Callable[[dict[str, Any]], str] | None = None
     keys: list[dict[str, Any]] | None = None  # to publish; None: its own
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    # Writes in place of what the path would be answered with, for as long as it has something.
+    # Raw bytes to send in place of a path's response, by path.
     raw: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
 
     def authorize(self, url: str) -> str:
-        """What a browser is redirected to once its user has signed in at the provider."""
+        """Return the redirect of the user's browser after the sign-in at the provider."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert url.startswith(f"{self.issuer}/authorize?")
         assert (asked["client_id"], asked["response_type"]) == (CLIENT_ID, "code")
@@ -105,7 +109,7 @@ def running_provider() -> Iterator[OpenIdProvider]:
 
         def _answer(self, document: dict[str, Any] | None) -> None:
             if (pieces := provider.raw.get(self.path)) is not None:
-                with suppress(OSError):  # who asked has left
+                with suppress(OSError):  # the client has disconnected
                     self.wfile.writelines(pieces())
                 return
             body = json.dumps(document or {"error": "invalid_grant"}).encode()

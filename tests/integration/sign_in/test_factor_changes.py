@@ -1,5 +1,4 @@
-"""What opens an account beside its password: changes of it are mailed to its owner and stand in the
-trail of each of his tenants."""
+"""Changes of sign-in methods are emailed to the user and recorded in each tenant's audit log."""
 
 import smtplib
 from collections.abc import Callable
@@ -30,7 +29,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 @pytest.fixture
 def companies() -> list[Company]:
-    """Olga is an owner of the one and a developer of the other."""
+    """Make two companies: olga is an owner of the first and a developer of the second."""
     home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
     with tenant_scope(other.tenant_id):
         olga = home.people[Role.OWNER].user_id
@@ -88,7 +87,7 @@ def remove_passkey(olga: Person) -> None:
     browser.client.post(f"/account/passkeys/{passkey.instance.pk}/remove")
 
 
-Noted = tuple[str, dict[str, str] | None, dict[str, str] | None, str]  # action ... mail's subject
+Noted = tuple[str, dict[str, str] | None, dict[str, str] | None, str]  # action ... email's subject
 CHANGES: dict[Callable[[Person], None], Noted] = {
     add_app: ("second_factor.added", None, {"factor": "app"}, "app was added"),
     remove_app: ("second_factor.removed", {"factor": "app"}, None, "app was removed"),
@@ -117,7 +116,7 @@ def test_each_of_his_tenants_and_he_himself_learn_of_it(
         assert (entry.action, entry.before, entry.after) == (action, before, after)
         assert (str(entry.actor_id), entry.target) == (olga.user_id, f"user:{olga.user_id}")
         assert (entry.address or "").startswith("10.")
-    assert len(entries(cast.globex)) == num_before, "no neighbour's"
+    assert len(entries(cast.globex)) == num_before, "not in another tenant's log"
     told = mail.outbox[-1]
     assert told.to == [olga.email]
     assert subject in told.subject
@@ -147,7 +146,7 @@ def test_a_change_that_is_not_noted_is_not_made(
 
     assert answer.status_code == 500
     assert b"Authenticator app" in browser.client.get("/account/second-factor").content
-    assert new_browser(olga).sign_in() == "/sign-in/code", "the app is asked for still"
+    assert new_browser(olga).sign_in() == "/sign-in/code", "the app must still be required"
     assert mail.outbox == []
 
 

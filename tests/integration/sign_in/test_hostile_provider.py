@@ -1,4 +1,4 @@
-"""An identity provider that is no friend of ours: what it can do, and to whom."""
+"""A hostile identity provider: its possibilities, and the affected tenants."""
 
 import base64
 import hmac
@@ -141,7 +141,7 @@ def test_a_token_fills_nobodys_redis(owner: Person, provider: OpenIdProvider) ->
     come_back(client, provider, owner.email, jti="j" * 180_000, exp=int(time.time()) + 10**9)
 
     assert is_signed_in(client)
-    assert all(len(name) < 200 for name in kept_in_redis() - before)  # tries are counted
+    assert all(len(name) < 200 for name in kept_in_redis() - before)  # attempts are counted
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Signing in by a tenant's identity provider, and what it may not do."""
+"""Signing in with a tenant's identity provider, and the provider's limits."""
 
 import secrets
 
@@ -178,7 +178,7 @@ def test_a_token_signed_by_another_key_lets_nobody_in(
 def test_an_answer_to_somebody_elses_question_is_not_taken(
     owner: Person, provider: OpenIdProvider
 ) -> None:
-    """Login CSRF: the attacker signs in at the provider, and has the victim open the way back."""
+    """Login CSRF: the attacker signs in at the provider and makes the victim open the redirect."""
     attacker, victim = fresh_client(), fresh_client()
     back = provider.authorize(sent_to(attacker, owner.email))
     provider.claims = {"email": owner.email}
@@ -251,7 +251,7 @@ def test_who_has_no_provider_is_told_to_use_his_password(cast: Cast) -> None:
 
 
 def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdProvider) -> None:
-    """He would let himself in as the owner."""
+    """An administrator could otherwise sign in as the owner."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     with pytest.raises(Forbidden, match=r"access\.write"):

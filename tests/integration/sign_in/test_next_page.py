@@ -1,4 +1,4 @@
-"""The `next` parameter of every page that takes one leads to pages of ours, or is ignored."""
+"""The `next` parameter of every page leads to a page of the console, or is ignored."""
 
 import html
 import re
@@ -35,13 +35,13 @@ TOLD = "/no-such-page?a=b"
 
 @pytest.fixture
 def person() -> Person:
-    """Who signs in by a password."""
+    """Return a user with a password."""
     return make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER]
 
 
 @pytest.fixture
 def browser(person: Person) -> Browser:
-    """In which the person is signed in."""
+    """Return the user's signed-in browser."""
     made = new_browser(person)
     assert made.sign_in() == "/"
     return made
@@ -136,7 +136,7 @@ def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, t
 
 
 def _carried(page: str) -> str:
-    """The form's hidden field."""
+    """Return the value of the form's hidden field."""
     found = re.search(r'name="next" value="([^"]*)"', page)
     assert found is not None, page
     return found[1]

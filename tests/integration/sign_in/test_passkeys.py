@@ -1,5 +1,7 @@
-"""Passkeys: added, named and removed; signing in by one alone and after a password; and what a
-browser that lies gets. The real browser is in tests/browser."""
+"""Passkeys: add, name, remove; sign in with one alone and after a password; forged responses.
+
+Tests with a real browser are in tests/browser.
+"""
 
 import json
 
@@ -29,7 +31,7 @@ def owner(company: Company) -> Person:
 
 @pytest.fixture
 def passkey(owner: Person) -> SoftPasskey:
-    """The owner's."""
+    """Return the owner's passkey."""
     browser, passkey = Browser(owner), SoftPasskey()
     browser.sign_in()
     added = browser.add(passkey)
@@ -107,8 +109,8 @@ def test_a_key_that_knows_nobody_is_a_second_factor_only(owner: Person) -> None:
 def test_a_second_factors_question_does_not_stand_in_for_the_sterner_one(
     company: Company, owner: Person
 ) -> None:
-    """Who has found somebody's key without a PIN, and has an account of his own, could else be
-    asked for a touch only."""
+    """Otherwise a finder of a security key without a PIN could sign in with a touch alone, by using
+    a challenge of their own account."""
     found, browser = SoftPasskey(knows_its_user=False), Browser(owner)
     browser.sign_in()
     browser.add(found)

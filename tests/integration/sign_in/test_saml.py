@@ -1,4 +1,4 @@
-"""Signing in by a tenant's SAML provider, and what forged, stolen and stray answers get."""
+"""Signing in with a tenant's SAML provider, and forged, stolen and misdirected responses."""
 
 import re
 import secrets
@@ -180,7 +180,7 @@ def test_an_answer_that_is_not_for_us_now_lets_nobody_in(
 
 
 def test_nor_does_one_by_another_key(company: Company, owner: Person, idp: SamlProvider) -> None:
-    """The certificate that an answer brings along is not asked."""
+    """A certificate in the response is ignored."""
     client, thief = fresh_client(), SamlProvider()
 
     response = post(client, company, thief.answer(asked(client, idp, owner.email)))
@@ -190,7 +190,8 @@ def test_nor_does_one_by_another_key(company: Company, owner: Person, idp: SamlP
 
 
 def wrapped(xml: str, email: str, evil: str) -> list[str]:
-    """The signed assertion is kept somewhere, and a forged one stands where one is looked for."""
+    """Return responses with a forged assertion in place of the signed one, which is moved
+    elsewhere."""
     signed = xml[xml.index("<saml:Assertion") : xml.index("</saml:Assertion>") + 17]
     signature = signed[signed.index("<ds:Signature") : signed.index("</ds:Signature>") + 15]
     name = re.search(r' ID="([^"]+)"', signed)
@@ -217,7 +218,7 @@ def wrapped(xml: str, email: str, evil: str) -> list[str]:
 def test_a_signature_around_something_else_lets_nobody_in(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """Signature wrapping: somebody whom the provider has let in makes himself somebody else."""
+    """Signature wrapping: a user of the provider tries to sign in as another user."""
     mallory = f"mallory@{company.slug}.example"
     for number in range(11):
         client = fresh_client()
@@ -257,7 +258,8 @@ def test_an_answer_is_taken_once(company: Company, owner: Person, idp: SamlProvi
 def test_a_ticket_is_taken_once_and_by_who_asked(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """Login CSRF: the attacker has the victim's browser finish what his own has begun."""
+    """Login CSRF: the attacker makes the victim's browser finish a sign-in that the attacker
+    began."""
     client, victim = fresh_client(), fresh_client()
     answer = idp.answer(asked(client, idp, owner.email))
     asked(victim, idp, owner.email)
@@ -283,7 +285,7 @@ def test_what_comes_unasked_lets_nobody_in(
 def test_another_tenants_provider_says_nothing_of_ours(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """Neither with its own key, nor with ours where two tenants share a provider."""
+    """Neither with its own key, nor with the shared key if two tenants share a provider."""
     own, shared = company_with(SamlProvider()), company_with(idp)
     for other in (own, shared):
         client = fresh_client()

@@ -1,4 +1,4 @@
-"""What SAML providers and Caret tell each other about themselves."""
+"""SAML metadata: the provider's, and Caret's own."""
 
 import pytest
 from django.test import Client, override_settings
@@ -65,7 +65,7 @@ def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> No
 
 
 def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) -> None:
-    """He would let himself in as the owner. Nor is anything fetched for him."""
+    """An administrator could otherwise sign in as the owner. Nothing is fetched either."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     def fetch(url: str) -> str:

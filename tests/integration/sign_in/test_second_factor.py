@@ -1,4 +1,4 @@
-"""Second factors: set up, asked for, wanted by a tenant; and the list of sessions."""
+"""Second factors: set up, asked for, required by a tenant; and the list of sessions."""
 
 from contextlib import ExitStack
 
@@ -69,7 +69,7 @@ def test_a_code_lets_in_once_for_as_long_as_it_is_valid(browser: Browser) -> Non
     first, second = new_browser(browser.person), new_browser(browser.person)
     first.sign_in()
     first.client.post("/sign-in/code", {"code": code})
-    # django-allauth forgets a used code after 30 s, of the 90 s for which it is valid.
+    # django-allauth forgets a used code after 30 s of the 90 s for which it is valid.
     cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
 
     second.sign_in()
@@ -225,7 +225,7 @@ def test_the_neighbours_sessions_go_on(browser: Browser) -> None:
 
 
 def begun_before(browser: Browser) -> Browser:
-    """Of the same person, in a session that was never asked for a code and has not ended."""
+    """Return a browser of the same user with an older session that was never asked for a code."""
     old = new_browser(browser.person)
     old.client.force_login(User.objects.get(id=browser.person.user_id))
     return old

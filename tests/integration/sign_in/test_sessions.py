@@ -1,4 +1,4 @@
-"""Whose a session is by how it began, and when it ends because people sign in otherwise now."""
+"""The tenants that a session opens, by its sign-in method, and its end when the method changes."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ PROVIDER = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 
 @pytest.fixture
 def without() -> Company:
-    """A company whose people sign in by passwords; its domain is verified."""
+    """Make a company with a verified domain whose users sign in with passwords."""
     made = make_company("hooli", {Role.OWNER: "hank"})
     make_domain(made, f"{made.slug}.example", verified=True)
     return made
@@ -35,7 +35,7 @@ def without() -> Company:
 
 @pytest.fixture
 def elsewhere(owner: Person) -> Company:
-    """Of which the owner is a member, too."""
+    """Make another company of which the owner is a member too."""
     return joined(owner, make_company("globex", {Role.OWNER: "bob"}))
 
 
@@ -153,7 +153,7 @@ def test_it_accepts_no_invitation_of_another_tenant(
     ],
 )
 def test_it_changes_no_second_factor(owner: Person, provider: OpenIdProvider, address: str) -> None:
-    """A tenant's provider would take away what another tenant wants."""
+    """A tenant's provider could otherwise remove what another tenant requires."""
     client = by_provider(owner, provider).client
 
     assert client.get(address).status_code == 403

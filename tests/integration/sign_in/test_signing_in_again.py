@@ -1,4 +1,4 @@
-"""Who came by an identity provider confirms there who he is, by a sign-in of now."""
+"""A user of an identity provider steps up with a new sign-in there."""
 
 import html
 import re
@@ -26,12 +26,12 @@ AGAIN = "/account/sign-in-again?next=%2Faccess%2Fprovider%2Fremove"
 
 
 class Provider(Protocol):
-    """One that speaks OpenID Connect or SAML, with a page's link to it."""
+    """A provider for OpenID Connect or SAML, reached by a page's link."""
 
     def is_asked_again(self, url: str) -> bool: ...
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
-        """What our page is, to which the browser comes back."""
+        """Return our page to which the browser returns."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ def by(request: pytest.FixtureRequest, company: Company, provider: OpenIdProvide
 
 @pytest.fixture
 def client(by: Provider, owner: Person) -> Client:
-    """The owner's, who signed in at the provider this morning."""
+    """Return the owner's browser, signed in at the provider this morning."""
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
     by.answer(client, way_out(page), owner.email, signed_in_s_ago=4 * 3600)
@@ -202,7 +202,10 @@ def test_without_the_provider_he_signs_in_anew(
 
 
 def forget_what_was_asked(client: Client) -> None:
-    """A question as the release before kept it: without when, and whether he was asked again."""
+    """Make the pending request look like one of the previous release.
+
+    It then contains neither its time nor whether a new sign-in was requested.
+    """
     session = client.session
     for state, *_ in session.get("socialaccount_states", {}).values():
         state.pop("data")

@@ -1,4 +1,4 @@
-"""A copy of the database lets nobody in: what opens something is stored as a hash, or sealed."""
+"""A copy of the database signs nobody in: secrets are stored as hashes, or sealed."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def browser(person: Person) -> Browser:
 
 
 def stored_rows(services: Services) -> Iterator[str]:
-    """Every row of every table, as text. Only the superuser sees those of all tenants."""
+    """Yield every row of every table as text. Only the superuser sees the rows of all tenants."""
     with psycopg.connect(
         host=str(services.paths.sockets),
         dbname=DATABASE,

@@ -1,4 +1,4 @@
-"""What guessing passwords and codes of one account gets, from many addresses and at once."""
+"""Limits on guesses of one account's passwords and codes, from many addresses and at once."""
 
 import json
 import secrets
@@ -46,7 +46,7 @@ def attempt_from(number: int, email: str, secret: Secret = Secret.PASSWORD) -> S
 
 
 def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
-    """As an attacker with many addresses; without the passwords, whose checks are slow."""
+    """Use up attempts from many addresses, without the password checks, which are slow."""
     for number in range(MAX_ATTEMPTS[secret]):
         assert count_attempt(attempt_from(number, email, secret)) is None
 
@@ -56,7 +56,7 @@ def counters_of_unknown_places() -> set[bytes]:
 
 
 def show(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
-    """Where it leads to show the passkey, on the page that asks for it."""
+    """Show the passkey on this page and return the page to which it leads."""
     is_first = page == "/sign-in/passkey"
     asked = browser.client.post(page) if is_first else browser.client.get(page)
     credential = json.dumps(passkey.get(with_passkey.question_of(asked)))
@@ -118,7 +118,7 @@ def test_an_attacker_does_not_lock_the_owner_out_of_a_known_browser(owner: Perso
     browser = new_browser(owner)
     browser.sign_in()
     browser.client.post("/sign-out")
-    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.1"  # on the way
+    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.1"  # the user has a new address
     spend_attempts(owner.email)
 
     assert browser.sign_in() == "/"
@@ -166,7 +166,7 @@ def device_cookie_name(owner: Person) -> str:
 
 
 class PastSigner(signing.TimestampSigner):
-    """Signs as the console did `age` ago."""
+    """A signer whose signatures are `age` old."""
 
     def __init__(self, age: timedelta, **options: Any) -> None:
         super().__init__(**options)
@@ -254,7 +254,7 @@ def test_parallel_guesses_do_not_pass_the_limit(owner: Person) -> None:
 
 
 def with_code(owner: Person) -> tuple[Browser, str]:
-    """A browser that set up an app, and the app's secret."""
+    """Return a browser that has set up an app, and the app's secret."""
     browser = new_browser(owner)
     browser.sign_in()
     return browser, browser.set_up()

@@ -1,4 +1,4 @@
-"""Pages that count guesses in Redis, while it is away: they let nobody in, and say why."""
+"""Pages that count attempts in Redis reject sign-ins while Redis is down, and say why."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Browsers that sign in by passkeys in software."""
+"""Browsers that sign in with software passkeys."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _QUESTION = re.compile(r'<script id="passkey-question" type="application/json">(
 
 @dataclass
 class Browser:
-    """Of one person, who is at no page yet; from an address of its own, as tries are counted."""
+    """A user's browser with its own address, because attempts are counted by address."""
 
     person: Person
     client: Client = field(
@@ -26,7 +26,7 @@ class Browser:
     )
 
     def sign_in(self) -> str:
-        """Where it leads."""
+        """Sign in and return the page to which it leads."""
         form = {"email": self.person.email, "password": PASSWORD}
         return str(self.client.post("/sign-in", form)["Location"])
 
@@ -44,7 +44,7 @@ class Browser:
         return self.client.post("/account/passkeys/new", form)
 
     def asked(self, **more: str) -> dict[str, Any]:
-        """The question of who signs in by a passkey."""
+        """Return the challenge for a passkey sign-in."""
         return question_of(self.client.post("/sign-in/passkey", more))
 
     def answer(self, answer: object, **more: str) -> Any:

@@ -3,4 +3,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """All of these tests reach Postgres and Valkey."""
+    """Give all of these tests Postgres and Valkey."""

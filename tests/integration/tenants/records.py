@@ -1,4 +1,4 @@
-"""Usage records, outcomes and typing as ingest leaves them: rows, and the marks of their hours."""
+"""Usage records, outcomes and typing reports as ingestion leaves them: rows and dirty hours."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> u
 
 
 def completion(company: Company, *, at: datetime = NOON, **fields: Any) -> UsageRecord:
-    """Not written yet."""
+    """Return a record that is not written yet."""
     values = {
         "user_id": company.developer.user_id,
         "request_id": uuid7(now_ms=to_unix_ms(at)),

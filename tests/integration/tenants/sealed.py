@@ -1,4 +1,4 @@
-"""What a company has sealed, and the rotation of its keys."""
+"""A company's sealed data, and the rotation of its encryption keys."""
 
 from django.utils import timezone
 
@@ -28,6 +28,6 @@ def rotate(company: Company, *, replacing: bool = False) -> RotationResult:
 
 
 def forget_held() -> None:
-    """As a process that has just started."""
+    """Empty the key cache, as in a new process."""
     for key in list(key_cache._keys):
         key_cache.drop(key)

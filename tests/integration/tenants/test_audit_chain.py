@@ -1,4 +1,4 @@
-"""The trail is one chain for each tenant, whoever writes at once and whatever the clocks say."""
+"""The audit log is one chain for each tenant, despite concurrent writers and wrong clocks."""
 
 import secrets
 from datetime import timedelta

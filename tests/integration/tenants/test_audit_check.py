@@ -1,4 +1,4 @@
-"""Checking the chain where it stands: what the database's owner changed is found and named."""
+"""Checking the stored chain: changes by the database's owner are found and named."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def company() -> Company:
 
 @pytest.fixture
 def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str], None]]:
-    """As who owns the tables could: a table's name, and a statement; the tenant is added."""
+    """Return a function that runs a statement on a table as the owner; it adds the tenant."""
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
 
         def run(table: str, statement: str) -> None:
@@ -44,7 +44,7 @@ def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str]
 
 
 def add(company: Company, count: int = 1) -> int:
-    """The last entry's number."""
+    """Add entries and return the last one's number."""
     with tenant_scope(company.tenant_id):
         for _ in range(count):
             record_change(

@@ -1,4 +1,4 @@
-"""An export of real entries, verified by who has nothing but the public keys."""
+"""An export of real entries, verified with only the public keys."""
 
 import io
 import json

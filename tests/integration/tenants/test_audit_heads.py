@@ -1,4 +1,4 @@
-"""Heads are signed once an hour, and never over a chain that was tampered with."""
+"""Heads are signed once an hour, and never over a modified chain."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ def company() -> Company:
 
 @pytest.fixture
 def tamper(services: Services, company: Company) -> Iterator[Callable[[str], None]]:
-    """As who owns the tables could."""
+    """Return a function that runs a statement as the tables' owner."""
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
 
         def run(statement: str) -> None:

@@ -1,6 +1,6 @@
-"""The migration that gives entries of before the chain their place in it.
+"""The migration that adds older audit entries to the chain.
 
-Its function runs as the owner in a transaction that is rolled back: nothing of it stays.
+Its function runs as the owner in a transaction that is rolled back.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def company() -> Company:
 
 @pytest.fixture
 def owner(company: Company) -> Iterator[Any]:
-    """As the columns are between the first migration and the third."""
+    """Set the columns as they are between the first migration and the third."""
     connection = connections["owner"]
     with transaction.atomic(using="owner"), connection.cursor() as cursor:
         for column in COLUMNS:
@@ -45,7 +45,7 @@ def add_loose_entry(owner: Any, company: Company, *, reason: str) -> None:
         """ '{"micros": 12345678901234567890, "share": 1e22}', '192.0.2.7', '', %s, now())""",
         [company.tenant_id, uuid7(), company.administrator.user_id, reason],
     )
-    # Keys that wait for the commit to be checked would forbid the ALTER.
+    # Constraints that are checked at the commit would prevent the ALTER.
     owner.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
     owner.execute("ALTER TABLE tenants_auditentry FORCE ROW LEVEL SECURITY")
 

@@ -1,4 +1,4 @@
-"""Outcomes told to a gateway that did not know their completion: which count, and how often."""
+"""Late outcomes: which of them count, and how often."""
 
 import uuid
 from threading import Thread
@@ -42,12 +42,12 @@ def company() -> Company:
 @pytest.fixture
 def stream() -> UsageStream:
     found = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(found)  # what earlier tests left
+    ingest_all(found)  # left by earlier tests
     return found
 
 
 def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutcomeRecord:
-    """Told by Bob, whose completions they are."""
+    """Return an outcome reported by Bob, who made the completions."""
     record = LateOutcomeRecord(
         outcome_id=RequestId(str(uuid.uuid4())),
         request_id=RequestId(str(request_id)),
@@ -66,7 +66,7 @@ def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutc
 
 
 def ingest(stream: UsageStream, *records: Record) -> None:
-    """Each by itself, as gateways deliver them."""
+    """Ingest the records one by one, as gateways deliver them."""
     for record in records:
         connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
     ingest_all(stream)
@@ -223,7 +223,7 @@ def test_two_workers_at_once_count_it_once(company: Company, stream: UsageStream
         assert len(insert_late_outcomes(company.tenant_id, [row])) == 1
         other.start()
         other.join(timeout=1.0)
-        assert other.is_alive(), "it waits for what this one decides"
+        assert other.is_alive(), "it must wait for this worker's decision"
     other.join()
 
     assert len(told(company)) == 1

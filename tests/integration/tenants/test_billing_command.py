@@ -1,4 +1,4 @@
-"""`manage.py billing` as an operator types it."""
+"""`manage.py billing` as an operator runs it."""
 
 import json
 import secrets

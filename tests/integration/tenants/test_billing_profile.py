@@ -1,4 +1,4 @@
-"""Whom invoices are made out to: who may say it, what can stand there, and what the trail has."""
+"""The billing profile: permission, valid values, and audit entries."""
 
 from datetime import UTC, datetime, timedelta
 from threading import Thread

@@ -1,4 +1,4 @@
-"""How many hard budgets one person is under: each is a reservation of each of his requests."""
+"""The limit on one user's hard budgets: each request makes a reservation in each of them."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ def company() -> Company:
 
 @pytest.fixture
 def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
-    """Two teams of ada's, and two are the most."""
+    """Put ada in two teams, the maximum here."""
     monkeypatch.setattr(limits, "MAX_OF_PERSON", 2)
     holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
     for holder in holders[:2]:

@@ -1,5 +1,7 @@
-"""Times that Postgres stores and Python cannot read back: taken nowhere, and one tenant's matter
-where one is stored already."""
+"""Times that Postgres can store and Python cannot read are rejected everywhere.
+
+If one is stored already, it affects only its tenant.
+"""
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone

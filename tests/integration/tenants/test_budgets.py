@@ -1,4 +1,4 @@
-"""Budgets on the real database: who may set them, what gateways learn, who is told, once."""
+"""Budgets on the real database: permissions, gateways' snapshots, and alerts that are sent once."""
 
 import base64
 import hashlib
@@ -39,10 +39,10 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.tenants.webhook_receiver import Receiver
 
-# Costs 10,000 micros in the fast tier: 2 cents and a bit for a hundred of them.
+# Costs 6,000 micros in the fast tier.
 DEAR = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
 COST = 6_000
-MOST = 608  # that a completion may cost there: 2,000 tokens read, 512 written
+MOST = 608  # maximum cost of a completion there: 2,000 tokens read, 512 written
 TODAY = NOW - timedelta(hours=1)
 
 
@@ -268,7 +268,7 @@ def test_a_mail_that_fails_is_shown_and_tried_again(
     company: Company, settings: LazySettings
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # nobody listens
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # nothing listens
     budget = make_budget(company, limit_micros=COST)
     spend(company)
     assert deliver_due_alerts(company.tenant_id, now=NOW) == 0

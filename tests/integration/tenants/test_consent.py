@@ -1,4 +1,4 @@
-"""Yes and no to content being kept: who may say what, which receipts are left."""
+"""Consent to content capture: permissions, and the receipts."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,7 +43,7 @@ def acme() -> Company:
 
 @pytest.fixture
 def willing(acme: Company) -> Company:
-    """It lets its users agree to both."""
+    """Allow both kinds of consent."""
     allow(acme, training=True)
     return acme
 

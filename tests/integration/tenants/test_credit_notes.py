@@ -1,4 +1,4 @@
-"""Credit notes: what of an invoice was taken back, and the tax on it."""
+"""Credit notes: the refunded part of an invoice, and its tax."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""A made-up past for the demonstration tenants, in small: it holds as a real one does."""
+"""A small sample history for the demonstration tenants: it is as consistent as real data."""
 
 import io
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def fill(slug: str, *, again: bool = False) -> str:
 def test_everybody_is_there_and_is_nobody(globex: TenantId) -> None:
     members = list_members(tenant_id=globex)
 
-    # The administrator and the developer of before; one has left, one was erased.
+    # The administrator and the developer existed before; one user has left, one was erased.
     assert len(members) == PEOPLE + 2 - 2
     assert {member.role for member in members} == set(Role)
     assert all(member.email.endswith(".example") for member in members)

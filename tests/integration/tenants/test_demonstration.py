@@ -1,4 +1,4 @@
-"""The demonstration tenants: made once, and the same answer for as long as it holds."""
+"""The demonstration tenants: made once, and unchanged by a second call."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""What was refused or withheld: found among many records without reading these."""
+"""Rejected and withheld completions: found among many records without reading all of them."""
 
 import re
 from datetime import timedelta
@@ -37,7 +37,7 @@ def _much_used(company: Company, services: Services) -> None:
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.bulk_create([*served, refused, failed, withheld], batch_size=1000)
     with psycopg.connect(services.owner_database_url) as owner:
-        owner.execute("ANALYZE tenants_usage_record")  # as autovacuum would, a minute later
+        owner.execute("ANALYZE tenants_usage_record")  # as autovacuum would do a minute later
 
 
 def ask(query: str, *values: str) -> list[str]:
@@ -47,13 +47,13 @@ def ask(query: str, *values: str) -> list[str]:
 
 
 def months_of(company: Company) -> list[str]:
-    """The partitions that have its records: an empty one is read whole, at no cost."""
+    """Return the partitions with its records; an empty one is read completely, at no cost."""
     with tenant_scope(company.tenant_id):
         return ask("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
 
 
 def index_of(month: str) -> str:
-    """Its part of the index: named by Postgres."""
+    """Return the name of the month's part of the index, which Postgres chose."""
     (name,) = ask(
         "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_index ON indexrelid = inhrelid"
         " WHERE inhparent = %s::regclass AND indrelid = %s::regclass",

@@ -1,4 +1,4 @@
-"""Domains: claimed by anybody, verified for one."""
+"""Domains: any tenant can claim one, and only one tenant can verify it."""
 
 import secrets
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What is sealed for a tenant opens for that tenant, at its place, until its key is shredded."""
+"""Sealed data opens for its tenant, in its place, until its key is shredded."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The evidence pack: all of it in one file, which verifies as a whole and file by file."""
+"""The evidence pack: one file, which can be verified as a whole and file by file."""
 
 import io
 import random
@@ -43,7 +43,7 @@ def company(services: Services, django_db_blocker: Any) -> Company:
 def pack(
     company: Company, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """As it was fetched, its proof beside it."""
+    """Return the downloaded pack, with its proof beside it."""
     folder = tmp_path_factory.mktemp("pack")
     with django_db_blocker.unblock():
         add_completion(company, at=NOON)
@@ -119,7 +119,7 @@ def test_a_hundred_changes_of_a_byte_of_it_or_of_its_proof_are_found(pack: Path)
 
 
 def remade(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
-    """The same ZIP with other files; None: without it."""
+    """Return the ZIP with other files; None leaves a file out."""
     out = io.BytesIO()
     with zipfile.ZipFile(pack) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():

@@ -1,4 +1,4 @@
-"""A file that cannot be made: how often it is tried, and what that leaves in the store."""
+"""An export that cannot be built: the number of attempts, and what stays in the store."""
 
 import uuid
 
@@ -24,7 +24,7 @@ ROWS = 7
 
 @pytest.fixture
 def company(monkeypatch: pytest.MonkeyPatch) -> Company:
-    """Whose files are of many pieces."""
+    """Make a company whose exports consist of many pieces."""
     monkeypatch.setattr(sealed_objects, "PIECE_BYTES", 64)
     company = make_company("initech", ACME)
     for _ in range(ROWS):
@@ -39,7 +39,7 @@ def stop_once_all_is_read(company: Company, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def num_stored(company: Company, build_id: uuid.UUID) -> int:
-    """Parts and pieces."""
+    """Return the number of stored parts and pieces."""
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         ids = list(objects.values_list("id", flat=True))
@@ -62,7 +62,7 @@ def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_
         after_attempts.append(num_stored(company, build_id))
 
     assert made(company, build_id).state is JobState.FAILED
-    assert after_attempts[0] > ROWS, "it wrote pieces"
+    assert after_attempts[0] > ROWS, "it must write pieces"
     assert set(after_attempts) == {after_attempts[0]}
     sweep_tenant(tenant_id=company.tenant_id, now=clock[0])
     assert num_stored(company, build_id) == 0

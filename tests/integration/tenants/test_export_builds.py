@@ -1,4 +1,4 @@
-"""Exports built in the background: whole, once, sealed, whatever happens to the worker."""
+"""Exports built in the background: complete, once and sealed, despite worker failures."""
 
 import io
 import json
@@ -52,7 +52,7 @@ ROWS = 7
 
 @pytest.fixture(scope="module")
 def used(services: Services, django_db_blocker: Any) -> Company:
-    """A company with ROWS requests in DAY."""
+    """Make a company with ROWS requests on DAY."""
     with django_db_blocker.unblock():
         company = make_company("initech", ACME)
         for minutes in range(ROWS):
@@ -62,7 +62,7 @@ def used(services: Services, django_db_blocker: Any) -> Company:
 
 @pytest.fixture
 def company(used: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
-    """Whose batches have two rows."""
+    """Use batches of two rows."""
     end_all(used)
     monkeypatch.setattr(sql_source, "BATCH_ROWS", 2)
     return used
@@ -99,7 +99,7 @@ def test_a_build_is_what_an_export_at_once_is_and_its_proof_verifies(
     found, data = made(company, build_id), file_of(company, build_id)
     assert found.state is JobState.FINISHED
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
-    if media != "parquet":  # whose groups follow the batches
+    if media != "parquet":  # Parquet's row groups depend on the batches
         assert data == at_once(company, media)
     document = verify_export(io.BytesIO(data), found.proof.encode(), signing_keys().public_keys())
     assert (document["export_id"], document["file"]) == (str(build_id), found.name)
@@ -131,11 +131,11 @@ def test_a_worker_that_stops_between_batches_is_gone_on_with_and_no_row_comes_tw
     assert visit(company.tenant_id, timezone.now)
     assert visit(company.tenant_id, timezone.now)
     assert made(company, build_id).rows_done == 4
-    # As if the one before had been killed after sealing a part and before it counted.
+    # As if the previous worker had been killed after sealing a part and before counting it.
     claim = claim_next(company.tenant_id, timezone.now)
     assert claim is not None
     sealed_objects.put(claim, b"left", member=0, number=2)
-    assert not visit(company.tenant_id, timezone.now), "it is claimed"
+    assert not visit(company.tenant_id, timezone.now), "it must be claimed"
 
     while visit(company.tenant_id, later):
         pass
@@ -192,7 +192,7 @@ def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expir
     (object_id,) = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
-        copy = file.read()  # of somebody's backup
+        copy = file.read()  # part of a backup
 
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
@@ -216,7 +216,7 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
-        assert objects.exists(), "whoever had it may still be at it"
+        assert objects.exists(), "its worker may still be writing"
     sweep_tenant(tenant_id=company.tenant_id, now=later())
     with tenant_scope(company.tenant_id):
         assert not objects.exists()

@@ -1,4 +1,4 @@
-"""Long files are written in a lane of their own, so that no other tenant waits for them."""
+"""Long exports are written in a separate lane, so that other tenants do not wait for them."""
 
 import uuid
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ ROWS = 7
 
 @pytest.fixture
 def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
-    """Whose ROWS are many, and are read in batches of two, each a turn."""
+    """Make a company whose ROWS count as many, read in batches of two."""
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)

@@ -1,4 +1,4 @@
-"""Links to exports' files: signed, short, and only for as long as who was given one may."""
+"""Download links: signed, short-lived, and valid only while their user has the permission."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Exports: the same rows in every format, only the tenant's own, and no more than was asked for."""
+"""Exports: the same rows in every format, only the tenant's own, and only the requested ones."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""Finding keys by what people remember of them, page by page, with the neighbour asking."""
+"""Searching keys by their properties, page by page, and isolation from another tenant."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,8 @@ from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, ma
 
 @pytest.fixture
 def company() -> Company:
-    """With three keys: Anvil of the developer, Bellows of the administrator, Crane of nobody."""
+    """Make a company with three keys: Anvil (developer), Bellows (administrator), Crane
+    (unowned)."""
     company = make_company("initech", GLOBEX)
     make_key(company, company.developer, name="Anvil")
     make_key(company, company.administrator, name="Bellows")
@@ -121,7 +122,7 @@ def test_what_never_was_or_never_ends_has_a_place_in_each_order(company: Company
 def test_pages_show_each_key_once_and_in_order(
     company: Company, order: KeyOrder, is_descending: bool
 ) -> None:
-    """Two have no end and were never used: their places are the same."""
+    """Two keys have no expiry and were never used, so they tie."""
     change(company, "Anvil", expires_at=timezone.now(), last_used_at=timezone.now())
     seen, cursor = list[str](), None
 

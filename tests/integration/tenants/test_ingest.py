@@ -1,4 +1,4 @@
-"""Usage records become rows exactly once, whatever dies on the way."""
+"""Usage records become rows exactly once, whatever fails on the way."""
 
 import uuid
 from threading import Thread
@@ -46,9 +46,9 @@ def company() -> Company:
 
 @pytest.fixture
 def stream() -> UsageStream:
-    """A consumer that takes over at once what others left."""
+    """Return a consumer that immediately claims entries of others."""
     found = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(found)  # what earlier tests left
+    ingest_all(found)  # left by earlier tests
     return found
 
 
@@ -383,7 +383,7 @@ def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None
 
 
 class DiesBeforeAcknowledging(UsageStream):
-    """A consumer whose process ends after COMMIT."""
+    """A consumer whose process dies after COMMIT."""
 
     def settle(self, *args: Any) -> None:
         raise ConnectionResetError

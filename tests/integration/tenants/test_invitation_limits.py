@@ -1,4 +1,4 @@
-"""How many invitations a tenant can send: in all, to one address, and from parallel requests."""
+"""Limits on a tenant's invitations: in all, to one address, and with parallel requests."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

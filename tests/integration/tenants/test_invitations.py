@@ -1,4 +1,4 @@
-"""Invitations: who gets in by one, and who does not."""
+"""Invitations: valid and invalid ways to use one."""
 
 import secrets
 from datetime import timedelta
@@ -147,7 +147,7 @@ def test_a_member_already_is_not_invited(company: Company) -> None:
 
 
 def test_an_invitation_changes_no_members_role(company: Company, mailbox: Mailbox) -> None:
-    """He became a member otherwise, after it was sent."""
+    """The user became a member in another way after the invitation was sent."""
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.OWNER, mailbox=mailbox)
     second = Mailbox()

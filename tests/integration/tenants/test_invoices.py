@@ -1,4 +1,5 @@
-"""Invoices on the real database: complete, without gaps, reproducible, corrected by notes."""
+"""Invoices on the real database: complete, without gaps, reproducible, corrected by credit
+notes."""
 
 import secrets
 from datetime import UTC, date, datetime, timedelta
@@ -64,7 +65,7 @@ def test_a_month_that_is_over_is_invoiced(company: Company) -> None:
 
     document = find(company).document
     assert (document.period_from, document.period_until) == ("2026-10-01", "2026-11-01")
-    # Five people from the 3rd on: 29 of 31 days.
+    # Five users from the 3rd on: 29 of 31 days.
     seats = 5 * (SEAT_MICROS - SEAT_MICROS * 2 // 31)
     assert [(line.code, line.amount_cents) for line in document.lines] == [
         ("seats", (seats + 5_000) // 10_000),
@@ -242,7 +243,7 @@ def test_a_ledger_restored_elsewhere_gives_the_same_bytes(company: Company) -> N
 
 
 def restore(model: Any, source: Company, target: Company) -> None:
-    """The rows, as a backup would bring them back, in whatever order."""
+    """Copy the rows, as a restored backup would, in any order."""
     with tenant_scope(source.tenant_id):
         rows = list(model.objects.filter(tenant_id=source.tenant_id).values())
     for row in rows:

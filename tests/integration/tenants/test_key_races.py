@@ -1,4 +1,4 @@
-"""Keys of keys are replaced while others seal, open and make keys."""
+"""Tenant keys are rotated while other processes seal, open and create keys."""
 
 import time
 from threading import Event, Thread, current_thread
@@ -85,7 +85,7 @@ def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
 
 
 def elsewhere(company: Company) -> Thread:
-    """A rotation by another process."""
+    """Rotate the keys in another process."""
 
     def run() -> None:
         try:
@@ -101,7 +101,8 @@ def elsewhere(company: Company) -> Thread:
 def test_what_is_wrapped_anew_between_two_looks_opens(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The data key was read while the old tenant key wrapped it, that key when it was destroyed."""
+    """The data key is read before the rotation, and its tenant key after the old one is
+    destroyed."""
     sealed, look, rotations = seal(acme), key_unwrapping._tenant_key, list[Thread]()
     forget_held()
 
@@ -124,7 +125,7 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
-        time.sleep(0.3)  # until the other one waits for the key that is being retired
+        time.sleep(0.3)  # until the other process waits for the key that is being retired
         return make(**fields)
 
     def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
@@ -147,7 +148,7 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
 def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who makes it has seen none, and meets the rotation of the one that was made meanwhile."""
+    """The creator has seen no key, and meets the rotation of a key made meanwhile."""
     make = key_creation.create_tenant_key
     is_making, may_make, is_replacing = Event(), Event(), Event()
     maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
@@ -167,7 +168,7 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_replacing.set()
-        time.sleep(0.3)  # until the maker waits for us
+        time.sleep(0.3)  # until the creator waits for this thread
         return make(**fields)
 
     monkeypatch.setattr(key_creation, "new_key", new_key_later)

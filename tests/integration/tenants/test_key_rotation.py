@@ -1,4 +1,4 @@
-"""Keys of keys are replaced while everything goes on; what was sealed before still opens."""
+"""Tenant and root keys are rotated in operation; data sealed before can still be opened."""
 
 import secrets
 from collections.abc import Iterator
@@ -31,7 +31,8 @@ def acme() -> Company:
 
 @pytest.fixture
 def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
-    """The name of another root key; what it has wrapped is wrapped by the first one afterwards."""
+    """Return the name of another root key; afterwards, its keys are wrapped by the first one
+    again."""
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32))
     name = f"file:{file}"
@@ -194,7 +195,7 @@ def test_rotation_that_was_killed_is_finished_by_the_next_run(
 
     done = rotate(acme)
 
-    assert done == RotationResult(data_keys=3)  # the first batch of two was whole
+    assert done == RotationResult(data_keys=3)  # the first batch of two was complete
     assert between == [opened(acme, each) for each in sealed] == [b"text"] * 5
 
 

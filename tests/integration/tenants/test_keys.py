@@ -1,4 +1,4 @@
-"""Making, listing and revoking keys, with the neighbour asking."""
+"""Creating, listing and revoking keys, and isolation from another tenant."""
 
 from datetime import datetime, timedelta
 
@@ -156,7 +156,7 @@ def test_revoking_twice_keeps_the_first_moment_and_one_entry(cast: Cast) -> None
 
 
 def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
-    """As all that changes keys does: else two could wait for each other for ever."""
+    """As all changes of keys do: otherwise two transactions could deadlock."""
     created = make_key(cast.acme, cast.acme.developer)
 
     with CaptureQueriesContext(connection) as caught:
@@ -247,7 +247,7 @@ def test_a_tenant_has_only_so_many_keys_that_gateways_must_know() -> None:
         reason="",
         now=timezone.now(),
     )
-    with pytest.raises(Conflict):  # gateways still say "revoked" of it
+    with pytest.raises(Conflict):  # gateways still report it as revoked
         make_key(company, company.developer)
 
 

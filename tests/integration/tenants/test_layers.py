@@ -1,4 +1,4 @@
-"""What is said of teams and users: saved, versioned, published, and never the neighbour's."""
+"""Policy overrides of teams and users: saved, versioned, published, and isolated by tenant."""
 
 from threading import Thread
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keys that were found where they should not be: revoked, and their owners told."""
+"""Leaked keys: revoked, and their owners notified."""
 
 from datetime import timedelta
 from typing import Any

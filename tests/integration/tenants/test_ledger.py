@@ -1,4 +1,4 @@
-"""The ledger on the real database: it balances, in one currency, and stays as it was written."""
+"""The ledger on the real database: balanced, in one currency, and append-only."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Migrations give up a lock that they do not get, and try again."""
+"""Migrations stop waiting for a lock that they do not get, and try again."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ BRIEF = LockRetryPolicy(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)
 
 @pytest.fixture
 def reader(services: Services) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """Somebody whose long report holds a table."""
+    """Hold a table with a long read, as a report does."""
     with psycopg.connect(services.owner_database_url) as reading:
         with connections["owner"].cursor() as cursor:
             cursor.execute("CREATE TABLE held (id int)")
@@ -85,7 +85,7 @@ def test_migrate_has_these_limits(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def _never(seconds: float) -> None:
-    raise AssertionError("it was tried again")
+    raise AssertionError("it must not be tried again")
 
 
 def run(statement: str) -> None:

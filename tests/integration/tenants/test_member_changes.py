@@ -1,4 +1,4 @@
-"""Changing roles and removing members: what follows, who may, and the owner who stays."""
+"""Changing roles and removing members: consequences, permissions, and the last owner."""
 
 import pytest
 from django.utils import timezone
@@ -134,7 +134,7 @@ def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> No
 
 
 def test_two_owners_who_demote_each_other_leave_one(company: Company, owner: Person) -> None:
-    """The second still acts as the owner that he was when his request began."""
+    """The second request still acts as the owner that its user was when it began."""
     second = make_colleague(company, Role.OWNER)
 
     to_role(owner.actor, second, Role.DEVELOPER)

@@ -1,4 +1,4 @@
-"""Tenants and their people."""
+"""Tenants and their members."""
 
 import secrets
 

@@ -1,4 +1,4 @@
-"""Months of the usage tables: made by the owner, reached through their parent only."""
+"""Monthly partitions of the usage tables: made by the owner, used only through their parent."""
 
 import secrets
 import uuid
@@ -144,7 +144,7 @@ def test_an_index_is_built_month_by_month_and_goes_on_where_it_was_stopped() -> 
     owner = connections[OWNER_ALIAS]
     try:
         with owner.cursor() as cursor:
-            # As somebody leaves it who stops while the first month is built.
+            # As after a stop during the build of the first month.
             cursor.execute(f"CREATE INDEX outcome_event_tried ON ONLY {TABLE} (event)")
             assert not _is_valid(cursor)
         for _ in range(2):

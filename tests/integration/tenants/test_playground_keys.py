@@ -1,4 +1,4 @@
-"""The playground's key: one for each member, good for an hour, ended by leaving or a new start."""
+"""The playground's key: one for each member, valid for an hour, ended by leaving or a new start."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Policies: versions with reasons, one after the other."""
+"""Policies: a sequence of versions with reasons."""
 
 import json
 from threading import Thread

@@ -1,4 +1,4 @@
-"""A service key as it is shown, before anybody knows whose it is."""
+"""Authentication of a service key before its tenant is known."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -163,7 +163,7 @@ def test_of_two_tenants_with_one_lookup_id_the_text_decides(company: Company, ca
         ApiKey.objects.filter(lookup_id=theirs.key.lookup_id).update(lookup_id=ours.key.lookup_id)
 
     assert present(ours.text).tenant_id == company.tenant_id
-    assert refusal(theirs.text) == "invalid_key"  # its text has the old lookup id in it
+    assert refusal(theirs.text) == "invalid_key"  # its text contains the old lookup ID
 
 
 def test_a_lookup_opens_the_keys_that_were_asked_for_and_nothing_else(company: Company) -> None:

@@ -1,4 +1,4 @@
-"""Snapshots reach Redis on commit, in order, and whatever happens in between."""
+"""Snapshots reach Redis after the commit, in order, despite failures in between."""
 
 import secrets
 import time
@@ -55,7 +55,7 @@ def published(tenant_id: TenantId) -> TenantSnapshot:
 
 @contextmanager
 def unreachable_redis() -> Iterator[None]:
-    """As after a crash between commit and publication: the change is there, Redis knows nothing."""
+    """Simulate a crash between commit and publication: the change is stored, but not in Redis."""
     redis_connection.connect.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         yield

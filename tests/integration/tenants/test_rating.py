@@ -1,4 +1,4 @@
-"""Usage and seats reach the ledger once, in the right day and month, whatever happens meanwhile."""
+"""Usage and seats are booked in the ledger once, on the right day and month, despite failures."""
 
 import secrets
 from datetime import UTC, date, datetime, timedelta
@@ -49,7 +49,7 @@ def company() -> Company:
 
 
 def lines(company: Company) -> dict[str, int]:
-    """Tokens in the ledger."""
+    """Return the tokens in the ledger."""
     found: dict[str, int] = {}
     with tenant_scope(company.tenant_id):
         for entry in LedgerEntry.objects.exclude(line=""):
@@ -256,7 +256,7 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
 
 
 def test_who_leaves_and_comes_back_is_billed_for_both_times(company: Company) -> None:
-    """Though nobody has booked the days of the first time yet."""
+    """Although the days of the first membership are not booked yet."""
     ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
     gone = datetime(2026, 10, 4, 12, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Of all workers one runs what runs alone, however long it takes."""
+"""The Redis lock: only one worker runs a locked task, however long it takes."""
 
 import secrets
 import time

@@ -1,4 +1,4 @@
-"""Reports of usage and quality: who sees what of whom, and which groups are too small."""
+"""Reports of usage and quality: permissions, and suppression of small groups."""
 
 import uuid
 from datetime import date, timedelta
@@ -224,7 +224,7 @@ def test_whom_teams_share_is_not_told_by_the_total(company: Company) -> None:
 
     found = shown(ask(company, GroupBy.TEAM))
 
-    # 6 + 5 + 5 of 15: all three together would say what the one in both has done.
+    # 6 + 5 + 5 of 15: all three together would reveal the requests of the user in both.
     assert None in found.values()
 
 

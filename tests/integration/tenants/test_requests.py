@@ -1,4 +1,4 @@
-"""A request by its id: for its tenant, for its developer, for the operator, never for others."""
+"""A request by its ID: visible to its tenant, its developer and the operator."""
 
 import json
 import uuid
@@ -53,7 +53,7 @@ def test_a_developer_finds_his_own_only(cast: Cast) -> None:
         find_request(actor=actor, request_id=uuid.UUID(alices), now=timezone.now())
 
 
-# In the last minute that Python knows.
+# In the last minute that Python can represent.
 _LAST = uuid.UUID(int=to_unix_ms(datetime.max.replace(tzinfo=UTC)) << 80)
 
 

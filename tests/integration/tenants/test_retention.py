@@ -1,4 +1,4 @@
-"""What is old goes, what is held stays, and what went is certified."""
+"""Old data is purged, held data stays, and a certificate records the purge."""
 
 import json
 import uuid
@@ -36,7 +36,7 @@ from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 
-# The database's own clock judges what is young, so no other time will do.
+# The database's own clock decides which records are young, so no fixed time works.
 NOW = datetime.now(UTC).replace(microsecond=0)
 USAGE = DataClass.USAGE
 
@@ -47,7 +47,7 @@ def company() -> Company:
 
 
 def use(company: Company, *ages_days: int, role: Role = Role.DEVELOPER) -> None:
-    """Usage records of so many days ago, each like one that the gateway wrote."""
+    """Add usage records with these ages in days, like those that gateways write."""
     for age in ages_days:
         request_id = make_completion(company, company.people[role])
         with tenant_scope(company.tenant_id):

@@ -1,4 +1,4 @@
-"""Of the audit trail only the beginning is purged, whatever clocks and holds say."""
+"""Only the beginning of the audit log is purged, whatever the clocks and holds."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def owner(company: Company) -> Actor:
 
 
 def audit_due(company: Company, *holds: HoldPeriod) -> list[int]:
-    """The sequence numbers of the entries that would go in ten years."""
+    """Return the sequence numbers of the entries that would be purged in ten years."""
     (table,) = RETENTION_TABLES[DataClass.AUDIT]
     with tenant_scope(company.tenant_id):
         due = table.due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)

@@ -1,4 +1,4 @@
-"""Taking back what was said about days: what was not set before is not set again."""
+"""Undoing a change of retention days: a rule that did not exist before is removed."""
 
 from datetime import UTC, datetime
 

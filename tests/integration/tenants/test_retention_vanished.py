@@ -1,4 +1,4 @@
-"""What went by something that is no purge is said, whatever came in meanwhile."""
+"""Records deleted by anything other than a purge are reported, despite new records."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ def company() -> Company:
 
 
 def vanished(company: Company, now: datetime) -> list[int]:
-    """What the next purge says has vanished."""
+    """Return the numbers that the next purge reports as vanished."""
     with capture_logs() as logs:
         run_usage(company, now)
     return [each["records"] for each in logs if each["event"] == "retention.vanished"]
@@ -26,7 +26,7 @@ def vanished(company: Company, now: datetime) -> list[int]:
 def test_what_vanished_is_not_hidden_by_what_came_in(company: Company) -> None:
     use(company, 100, 200, 300)
     run_usage(company)
-    with tenant_scope(company.tenant_id):  # by something that is no purge
+    with tenant_scope(company.tenant_id):  # not by a purge
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
     use(company, -1, -1, -1)
 

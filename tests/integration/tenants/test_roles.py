@@ -1,4 +1,4 @@
-"""Processes whose database role row security would not bind do not start."""
+"""Processes do not start with a database role that bypasses row-level security."""
 
 import os
 import secrets
@@ -71,7 +71,7 @@ def test_each_power_of_a_role_is_found(services: Services, power: str) -> None:
         password=password,
         autocommit=True,
     ) as superuser:
-        # Names and powers are this test's own.
+        # Names and powers come from this test.
         superuser.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x' {power}".encode())
         strong = ConnectionHandler(
             {"default": settings.DATABASES["default"] | {"USER": role, "PASSWORD": "x"}}
@@ -86,7 +86,7 @@ def test_each_power_of_a_role_is_found(services: Services, power: str) -> None:
 
 
 def test_a_member_of_the_owner_is_as_strong(services: Services) -> None:
-    """A role that may become the owner could switch policies off."""
+    """A role that can become the owner could disable row-level security."""
     with psycopg.connect(services.owner_database_url) as owner, owner.cursor() as cursor:
         cursor.execute("SELECT pg_has_role('caret_app', 'caret_owner', 'MEMBER')")
         row = cursor.fetchone()

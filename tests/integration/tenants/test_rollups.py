@@ -1,4 +1,4 @@
-"""Hours and days are what their records are, however often and late they are counted."""
+"""Hourly and daily rollups match their records, however often and late they are counted."""
 
 import multiprocessing
 import os
@@ -221,7 +221,7 @@ def test_an_hour_of_which_a_part_was_purged_keeps_its_counts(company: Company) -
     half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
     purged = purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
-    add_outcome(company, late, "accepted")  # which marks the hour
+    add_outcome(company, late, "accepted")  # this marks the hour as dirty
     run(company)
 
     assert purged == 1
@@ -322,8 +322,8 @@ def test_who_is_killed_while_he_counts_has_done_nothing_by_halves(company: Compa
 
 
 def _count_and_be_killed(company: Company) -> None:
-    """In a process of its own, which ends in the middle of the second day: its marks are taken
-    away, its hours half counted."""
+    """Roll up in a separate process that is killed during the second day: its marks are already
+    deleted, and its hours are half counted."""
     execute: Callable[..., None] = rolling._count_hour
     days: set[Any] = set()
 

@@ -1,4 +1,4 @@
-"""New texts for keys, keys that nobody uses, and what policies say of both."""
+"""Rotated keys, idle keys, and the policy's rules for both."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Attacks on small groups by filters: each wants two numbers whose difference is one person's."""
+"""Attacks on small groups with filters: two figures whose difference belongs to one user."""
 
 import uuid
 from datetime import date, timedelta
@@ -106,7 +106,7 @@ def test_all_of_a_team_but_one_persons_editor_is_not_told(company: Company) -> N
 
 
 def test_a_language_that_a_report_hides_is_not_told_as_a_filter(company: Company) -> None:
-    """All less python less rust would be go, which two people write."""
+    """All minus python minus rust would reveal go, which two users write."""
     people = some_people(12)
     worked(company, people)
     worked(company, people[:7], language="rust")
@@ -119,7 +119,7 @@ def test_a_language_that_a_report_hides_is_not_told_as_a_filter(company: Company
 
 
 def test_groups_of_a_part_are_not_told_that_others_of_all_would_tell_of(company: Company) -> None:
-    """All of vim less its python would be the one who writes go in it."""
+    """All of vim minus its python would reveal the one user who writes go in it."""
     people = some_people(12)
     worked(company, people)
     worked(company, people, editor="vim")
@@ -146,7 +146,7 @@ def test_days_of_a_part_are_not_told_that_days_of_all_would_tell_of(company: Com
 
     assert found.total.counts is not None
     assert "2026-11-18" not in told(found)
-    assert len(told(found)) < 2  # nor what it would be told by
+    assert len(told(found)) < 2  # and also not the figures that would reveal it
 
 
 def test_a_team_within_a_team_is_no_group(company: Company) -> None:
@@ -186,11 +186,11 @@ def test_quality_of_the_period_before_is_not_told_of_one_person(company: Company
     assert found.quality.counts is not None
     assert found.quality_before is not None
     assert found.quality_before.counts is None
-    assert found.before.counts is not None  # of usage, it is on the bill
+    assert found.before.counts is not None  # usage is not hidden: it is on the bill
 
 
 def test_the_period_before_of_a_part_is_judged_by_its_own_people(company: Company) -> None:
-    """Now nobody is beside the part; yesterday somebody was."""
+    """Today the rest has no user; yesterday it had one."""
     people = some_people(6)
     worked(company, people)
     worked(company, people, at=YESTERDAY)
@@ -218,7 +218,7 @@ def test_speeds_of_a_part_are_not_told_of_a_kind_of_few(company: Company) -> Non
 
 
 def test_speeds_of_a_part_are_not_told_of_few_in_the_last_days(company: Company) -> None:
-    """A longer time's speeds are those of its last week."""
+    """Latencies of a longer period are those of its last week."""
     people = some_people(6)
     worked(company, people, at=NOON - timedelta(days=12), first_token_ms=40.0)
     worked(company, people[:1], first_token_ms=40.0)
@@ -231,7 +231,7 @@ def test_speeds_of_a_part_are_not_told_of_few_in_the_last_days(company: Company)
 
 
 def test_those_in_no_experiment_are_not_told_by_its_variants(company: Company) -> None:
-    """All less the variants would be the one who is in none."""
+    """All minus the variants would reveal the one user without a variant."""
     worked(company, some_people(6), variant="window/control")
     worked(company, some_people(7), variant="window/wide")
     worked(company, some_people(1))

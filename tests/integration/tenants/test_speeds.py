@@ -1,4 +1,4 @@
-"""How quick completions were, from the roll-ups: what the records say, within one percent."""
+"""Latencies of completions from the rollups match the records within one percent."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -39,7 +39,7 @@ def measured(company: Company) -> LatencyReport:
 
 def nearly(speed: LatencyRow) -> tuple[object, ...]:
     def about(value: float | None) -> object:
-        # Sizes are in steps of two percent, and exact percentiles between two times.
+        # Sketch buckets grow by two percent, and exact percentiles lie between two times.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
 
     return (speed.completed, about(speed.p50_ms), about(speed.p99_ms), speed.at_replica, speed.sent)

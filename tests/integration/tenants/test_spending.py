@@ -1,4 +1,4 @@
-"""What a tenant has spent, read from the last entries of its days, agrees with the whole ledger."""
+"""A tenant's spending, read from the last entries of its days, equals the whole ledger."""
 
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -39,7 +39,7 @@ def company() -> Company:
 
 
 def used(company: Company, *, times: int = 3) -> None:
-    """Some on each of two days, each rated on its own, so that halves are rounded."""
+    """Add usage on two days, each rated separately, so that halves are rounded."""
     for number in range(times):
         for day in (3, 19):
             at = datetime(2026, 10, day, number, tzinfo=UTC)

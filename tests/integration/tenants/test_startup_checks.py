@@ -1,4 +1,4 @@
-"""Processes that could open nothing of what is stored do not start."""
+"""Processes that could not open the stored data do not start."""
 
 import os
 import secrets

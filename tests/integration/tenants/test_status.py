@@ -1,4 +1,4 @@
-"""What the platform's operator does to a tenant, and what gateways learn of it."""
+"""Changes of a tenant's status by the operator, and the gateways' snapshots."""
 
 from io import StringIO
 

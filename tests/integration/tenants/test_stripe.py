@@ -1,4 +1,4 @@
-"""Stripe, over HTTP, as it fails: what the ledger has is reported once, or said to be missing."""
+"""Stripe over HTTP, with failures: the ledger's usage is reported once, or listed as missing."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -35,7 +35,7 @@ TODAY = NOW - timedelta(hours=3)
 OCTOBER = date(2026, 10, 1)
 METERS = tuple(event_name(line) for line in LINES)
 USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
-LOST = Fault(status=None, is_done_before=True)  # it has it, and we never hear of it
+LOST = Fault(status=None, is_done_before=True)  # Stripe has it, but the response is lost
 HOUR = timedelta(hours=1)
 
 
@@ -52,7 +52,7 @@ def stripe(server: StripeServer) -> HttpStripe:
 
 @pytest.fixture
 def company(stripe: HttpStripe) -> Company:
-    """A customer, who has used something that is not sent yet."""
+    """Make a customer with usage that is not sent yet."""
     company = make_company("stripe", ACME)
     make_customer(company)
     ensure_customer(stripe, company.tenant_id, now=NOW)
@@ -146,7 +146,7 @@ def test_what_may_have_arrived_is_not_sent_when_its_identifier_is_forgotten(
 
     send_due(stripe, company.tenant_id, now=server.now)
 
-    assert sums(server) == ALL  # sent again it would be double: 24 hours are over
+    assert sums(server) == ALL  # sent again it would count twice: the 24 hours are over
     assert {each.stuck for each in uneven(stripe, company)} == {1}
 
 
@@ -175,7 +175,7 @@ def test_what_is_too_much_there_is_said(
 def test_what_is_rejected_is_shown_and_left(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    server.meters = METERS[1:]  # nobody has made the first one
+    server.meters = METERS[1:]  # the first one does not exist
 
     assert send_due(stripe, company.tenant_id, now=NOW) == 2
 
@@ -303,7 +303,7 @@ def test_one_tenants_failure_is_no_others(server: StripeServer, stripe: HttpStri
 
 
 class _FaultyFor(HttpStripe):
-    """Has a fault of its own, which nobody anticipated, for one tenant."""
+    """Raises an unexpected error for one tenant."""
 
     def __init__(self, server: StripeServer, tenant_id: str) -> None:
         super().__init__(server.url, SECRET, timeout_s=0.2)

@@ -1,5 +1,4 @@
-"""The wall: each trap of the facts, with the neighbour asking. The database alone stands here: no
-query below filters by tenant."""
+"""Tenant isolation by the database alone: no query below filters by tenant."""
 
 import uuid
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from tests.fixtures.companies import GLOBEX, Cast, make_company, make_key
 
 @pytest.fixture(scope="module")
 def neighbours(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
-    """Each has a key, so that there is something to see."""
+    """Give each tenant a key, so that there is something to see."""
     with django_db_blocker.unblock():
         make_key(cast.acme, cast.acme.developer)
         make_key(cast.globex, cast.globex.developer)

@@ -1,4 +1,7 @@
-"""Keys whose text somebody was shown who may make none any more: they go on, and are listed."""
+"""Unowned keys: their text was shown to a user who may no longer create keys.
+
+They keep working, and are listed.
+"""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Figures of usage, with the neighbour and the developer asking."""
+"""Usage figures, with another tenant and a developer as callers."""
 
 import uuid
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What beat tells of tasks that real workers have done, and of usage that waits."""
+"""Beat's metrics about tasks of real workers, and about pending usage."""
 
 import os
 import subprocess
@@ -61,7 +61,7 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
     assert _of(told, "caret_celery_tasks_total", task="bill", result="succeeded") == 2
     assert _of(told, "caret_celery_tasks_total", task="bill", result="failed") == 1
     assert _of(told, "caret_celery_task_last_success_timestamp_seconds", task="bill") == 200.0
-    # A purge that never succeeded has no such time, not the epoch's.
+    # A purge that never succeeded has no such time, not even zero.
     assert _of(told, "caret_celery_task_last_success_timestamp_seconds", task="purge") is None
     buckets = [
         _of(told, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
@@ -75,7 +75,7 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
 def test_usage_that_waits_has_the_age_of_its_oldest_entry(
     connection: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of a stream that others have written to none can be planted in the past.
+    # A test cannot add an old entry to a stream that others have written to.
     monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
     watch = WorkerMetricsCollector(connection, queues=[])
     before = _told(list(watch.collect()))

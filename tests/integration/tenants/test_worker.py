@@ -1,4 +1,4 @@
-"""The real worker with its beat: what gateways send arrives without anybody calling a task."""
+"""The real worker with its beat ingests records from gateways without any task being called."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.stack.worker import running_worker
 
 @pytest.fixture
 def worker(services: Services, tmp_path: Path) -> Iterator[Path]:
-    """The worker's log."""
+    """Return the worker's log."""
     with running_worker(services, tmp_path) as log:
         yield log
 

@@ -5,11 +5,11 @@ from typing import Any
 
 
 class Receiver:
-    """A server of the tenant's, which keeps what it gets."""
+    """A tenant's server, which stores the webhooks that it receives."""
 
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
-        self.answers: list[int] = []  # 204 once they are used up
+        self.answers: list[int] = []  # responses; 204 once they are used up
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):

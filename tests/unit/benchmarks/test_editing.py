@@ -1,4 +1,4 @@
-"""Sessions of editing, as the benchmark `typing` replays them."""
+"""Editing sessions, as the benchmark `prefix_reuse` replays them."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.benchmarks.edit_sessions import Session, made, recorded, states, typed
 
-# Lines that end in a break, as a file's do; nothing is typed behind the last one.
+# Lines end in a line break, as in a file; nothing is typed behind the last one.
 LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)
 
 

@@ -1,4 +1,4 @@
-"""What the benchmark `overhead` says of a gateway beside vLLM's router."""
+"""The benchmark `overhead`: its comparison of a gateway with vLLM's router."""
 
 import json
 
@@ -32,7 +32,7 @@ def _told(
 def test_ours_is_told_as_a_multiple_of_the_routers(capsys: pytest.CaptureFixture[str]) -> None:
     report, told = _told(capsys, ROUTER)
 
-    assert told["websocket.added_p50_to_vllm-router"] == (4.0, True)  # 1.5 / 0.23 at most
+    assert told["websocket.added_p50_to_vllm-router"] == (4.0, True)  # 1.5 / 0.23 is the maximum
     assert told["http.added_p99_to_vllm-router"] == (20.0, False)  # 5 / 0.37
     assert told["http.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 1.6 / 0.24
     assert told["cold.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 4 / 0.24
@@ -41,7 +41,7 @@ def test_ours_is_told_as_a_multiple_of_the_routers(capsys: pytest.CaptureFixture
 
 
 def test_of_nothing_there_is_no_multiple(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the router adds is a difference of two quantiles, which may be below 0."""
+    """The router's overhead is a difference of two quantiles, which can be negative."""
     _, told = _told(capsys, ROUTER | {"added_p99": -0.1})
 
     assert not any("p99" in figure for figure in told)

@@ -15,13 +15,13 @@ pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs 
 
 @pytest.fixture
 def parent() -> Iterator[subprocess.Popen[str]]:
-    """A shell that has told the number of a child of its own."""
+    """A shell that has printed the process ID of its child."""
     command = "sleep 60 & echo $!; wait"
     with subprocess.Popen(
         ["sh", "-c", command], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         yield process
-        with suppress(ProcessLookupError):  # it had no time for a child
+        with suppress(ProcessLookupError):  # it had not started its child yet
             os.killpg(process.pid, signal.SIGKILL)
 
 

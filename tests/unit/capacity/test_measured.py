@@ -32,7 +32,7 @@ def test_figures_come_from_a_json_object(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_s_cold_prompts_give_rate_and_overhead(tmp_path: Path) -> None:
-    """7 ms and 0.1 ms a token."""
+    """The prompts take 7 ms plus 0.1 ms a token."""
     file = tmp_path / "lines.json"
     lines = [
         {"figure": f"direct.cold.{size}", "value": 7 + 0.1 * size, "prompt_tokens": size}

@@ -105,7 +105,7 @@ def test_the_p99_falls_as_the_hit_rate_rises() -> None:
 
 
 def test_the_cliff_is_where_one_in_a_hundred_is_cold() -> None:
-    """Nobody waits here: the p99 is a cold prefill or a warm one, and nothing between."""
+    """No request queues here: the p99 is a cold prefill or a warm one, and nothing between."""
     plan = compute_plan(CapacityInputs(requests_per_s=0.01, num_gpus=1_000))
 
     assert plan.min_hit_rate is not None

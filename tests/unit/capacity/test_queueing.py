@@ -87,7 +87,7 @@ def test_the_99th_percentile_is_within_a_quarter_of_a_simulated_one(
 
 
 def _simulated_p99_s(rate: float, service: ServiceTime, num_servers: int) -> float:
-    """One queue, first come first served, `num_servers` servers."""
+    """Simulate one queue, first come first served, with `num_servers` servers."""
     drawn = random.Random(20261121)
     shares, times = zip(*service.kinds, strict=True)
     free_at = [0.0] * num_servers

@@ -1,8 +1,9 @@
-"""The arithmetic against examples that were worked by hand elsewhere.
+"""The arithmetic against examples that were calculated by hand elsewhere.
 
-What they leave unsaid, and what makes their numbers come out: warm means 84 to 112 tokens left to
-prefill; 900 in flight is a stay of 450 ms, the cold prefill and 24 tokens at 100 a second; 12 to 17
-GPUs is a utilisation of a third, as without it 4 to 6 would do.
+Assumptions that the examples do not state, but that give their numbers: a warm prompt has 84 to 112
+tokens left to prefill. 900 requests in flight mean that each takes 450 ms: the cold prefill and 24
+tokens at 100 a second. 12 to 17 GPUs assume a utilisation of a third; without it, 4 to 6 would be
+enough.
 """
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_billion_tokens_a_day_are_11_500_a_second() -> None:
 def test_they_take_12_to_17_gpus_and_35_to_50_at_three_times_the_load(
     rate: float, sustained: float, peak: float
 ) -> None:
-    """All of a prompt is cached: the example counts generated tokens only."""
+    """The whole prompt is cached: the example counts only generated tokens."""
     figures = CapacityInputs(
         requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
         hit_rate=1.0,
@@ -66,7 +67,7 @@ def test_they_take_12_to_17_gpus_and_35_to_50_at_three_times_the_load(
 
     busy = busy_gpus(figures, hit_rate=1.0, requests_per_s=figures.requests_per_s)
 
-    # The example rounds; whole GPUs, rounded up, are 12 and 18, 35 and 53.
+    # The example rounds; rounded up to whole GPUs, it would be 12 and 18, 35 and 53.
     assert busy / figures.utilisation == pytest.approx(sustained, rel=0.05)
     assert 3 * busy / figures.utilisation == pytest.approx(peak, rel=0.05)
 

@@ -1,4 +1,4 @@
-"""A gateway made of a real WebSocket server."""
+"""A fake gateway with a real WebSocket server."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,8 +12,11 @@ from caret_ls.frames import Frame
 
 
 class Gateway:
-    """Keeps what it hears. `refusal`: the HTTP status of the next handshakes; `suggestion`: what it
-    answers each `complete` with, if anything, under a request id of its own."""
+    """Records the frames that it receives.
+
+    `refusal` is the HTTP status of the next handshakes. `suggestion`, if any, is its response to
+    each `complete` frame, with a new request ID.
+    """
 
     def __init__(self) -> None:
         self.heard: list[Frame] = []

@@ -1,4 +1,4 @@
-"""Places in files, for the tests of what decides about them."""
+"""Completion contexts for the tests of the code that decides about them."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from caret_ls.completion_context import CompletionContext
 
 
 def place_in(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> CompletionContext:
-    """The cursor stands where `|` is."""
+    """Return the context with the cursor at `|`."""
     prefix, _, suffix = text.partition("|")
     fields: dict[str, Any] = {
         "path": "a.py",

@@ -1,4 +1,4 @@
-"""An assistant with a gateway that says what a test wants, when it wants."""
+"""A suggestion provider with a gateway that a test controls."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ URI = "file:///nowhere/a.py"
 class TurnedClock:
     def __init__(self) -> None:
         self.now_s = 1_000.0
-        self.slept_s = 0.0  # while the machine sleeps, the wall clock alone runs
+        self.slept_s = 0.0  # while the machine sleeps, only the wall clock advances
 
     def wall_s(self) -> float:
         return 1_750_000_000.0 + self.now_s + self.slept_s
@@ -43,12 +43,14 @@ class TurnedClock:
 
 @dataclass
 class FakeGateway:
-    """Asked by `asking`, as the link is. A request waits for the answers that a test puts in."""
+    """A gateway that `asking` calls, as it calls the link. Requests wait for responses from the
+    test."""
 
     asked: list[Frame] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
     answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = field(default_factory=dict)
-    ready: list[list[Frame | RequestEnded]] = field(default_factory=list)  # for the next requests
+    # responses for the next requests
+    ready: list[list[Frame | RequestEnded]] = field(default_factory=list)
 
     def tell(self, _frame: Frame) -> bool:
         return True
@@ -77,7 +79,7 @@ class FakeGateway:
                 self.taken_back.append(frame["id"])
 
     def says(self, id: str, *texts: str, finish: str | None = "stop") -> None:
-        """None: it goes on."""
+        """Send texts and a finish reason; with None the completion continues."""
         for answer in said(*texts, finish=finish):
             self.answers[id].put_nowait(answer)
 
@@ -88,7 +90,7 @@ def said(*texts: str, finish: str | None = "stop") -> list[Frame | RequestEnded]
 
 
 class Desk:
-    """One file, `URI`; the cursor is where `|` is."""
+    """One file, `URI`, with the cursor at `|`."""
 
     def __init__(self, *, max_answer_s: float = MAX_ANSWER_S, **settings: Any) -> None:
         self.clock = TurnedClock()
@@ -122,7 +124,7 @@ class Desk:
         self.at = _position(prefix)
 
     def type(self, text: str) -> None:
-        """By hand, at the cursor, each key 300 ms after the other."""
+        """Type at the cursor, with 300 ms between keys."""
         file = self.files.get(URI)
         assert file is not None
         for character in text:
@@ -138,7 +140,7 @@ class Desk:
         return asyncio.create_task(self.assistant.suggest(URI, wish))
 
     async def is_asked(self, number: int) -> Frame:
-        """The gateway's `number`-th request, once it is there."""
+        """Return the gateway's `number`-th request, once it has arrived."""
         await until(lambda: len(self.gateway.asked) >= number)
         return self.gateway.asked[number - 1]
 

@@ -1,4 +1,4 @@
-"""What the editor is offered, with a gateway that says what a test wants."""
+"""The suggestions offered to the editor, with a gateway that a test controls."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
     await desk.assistant.suggest(other, InlineRequest(desk.at))
     desk.gateway.says("1", "a")
 
-    assert await older is not None, "it came later, and was asked before"
+    assert await older is not None, "it arrived later, but was requested before"
     assert desk.assistant.last_reason is SkipReason.IN_COMMENT
 
 
@@ -61,7 +61,7 @@ async def test_what_the_editor_has_taken_back_was_a_newer_keystroke(desk: Desk) 
 
 
 def chosen(text: str, *, typed: int, behind: int = 0) -> SelectedCompletion:
-    """In the editor's list, at the cursor of `desk`."""
+    """Return an entry of the editor's completion list, at the cursor of `desk`."""
     return SelectedCompletion(Position(1, 4 - typed), Position(1, 4 + behind), text)
 
 

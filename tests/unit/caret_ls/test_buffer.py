@@ -17,14 +17,15 @@ texts = st.text(
 
 
 def position_of(text: str, offset: int) -> Position:
-    """By definition: the lines before it, and the code units of its own."""
+    """Return the position by definition: the number of lines before it, and code units in its
+    line."""
     lines = split_lines(text)
     for number, line in enumerate(lines):
         content = line.rstrip("\r\n")
         if offset <= len(content):
             return Position(number, len(content[:offset].encode("utf-16-le")) // 2)
         offset -= len(line)
-        if offset < 0:  # within "\r\n", where no cursor stands
+        if offset < 0:  # within "\r\n", where no cursor can be
             return Position(number, utf16_length(content))
     return Position(len(lines), 0)
 
@@ -104,7 +105,9 @@ def test_positions_count_code_units_of_utf_16() -> None:
     buffer = TextDocument("a😀b中c\n")
 
     assert [buffer.offset(Position(0, units)) for units in (0, 1, 3, 4, 5, 6)] == [0, 1, 2, 3, 4, 5]
-    assert buffer.offset(Position(0, 2)) == 1, "in the middle of a pair is before it"
+    assert buffer.offset(Position(0, 2)) == 1, (
+        "a position within a surrogate pair counts as before it"
+    )
     assert utf16_length("a😀b") == 4
     assert chars_from_utf16("😀😀", 99) == 2
 

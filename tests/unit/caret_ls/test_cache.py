@@ -16,7 +16,7 @@ def cache_of(text: str, suggestion: str, **more: str) -> SuggestionCache:
 
 
 def found(cache: SuggestionCache, text: str, **more: str) -> tuple[str, int] | None:
-    """What is left to show, and how much behind the cursor it replaces."""
+    """Return the remaining text, and how many characters behind the cursor it replaces."""
     remainder = cache.find(place_in(text, **more))
     return None if remainder is None else (remainder.text, remainder.replaces)
 

@@ -1,4 +1,4 @@
-"""The globs of a policy, matched as the gateway matches them."""
+"""Content exclusion globs, matched as the gateway matches them."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The link, with a gateway made of a real WebSocket server."""
+"""The link, with a fake gateway that has a real WebSocket server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -85,7 +85,7 @@ async def test_an_error_ends_it_with_its_code() -> None:
             await asked
 
     assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 2.5)
-    assert len(made.heard) == 1, "what has ended is not taken back"
+    assert len(made.heard) == 1, "an ended request must not be cancelled"
 
 
 async def test_what_answers_nothing_is_told() -> None:
@@ -145,7 +145,7 @@ async def test_a_refused_key_is_signed_out(status: int) -> None:
             link.move(Address(made.url, "cpk_live_other"))
             await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
 
-    assert len(made.headers) == 2, "a key that is refused is not tried again and again"
+    assert len(made.headers) == 2, "a rejected key must not be tried repeatedly"
 
 
 async def test_a_key_that_was_refused_is_tried_again_when_asked_to() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of suggestions, read off the changes of their file."""
+"""Outcomes of suggestions, derived from the changes of their file."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ TEXT = "return self.width"
 
 @dataclass
 class Desk:
-    """A file in which a suggestion stands at character 10, since second 100."""
+    """A file with a suggestion at character 10, shown since second 100."""
 
     told: list[EditorOutcome] = field(default_factory=list)
     text: str = "x" * 10 + "\n"

@@ -4,7 +4,7 @@ from caret_ls.debounce import MAX_WAIT_MS, MIN_WAIT_MS, TypingRate
 
 
 def typed(gap_s: float, *, keys: int = 12) -> tuple[TypingRate, float]:
-    """And when the last key was pressed."""
+    """Return a typing rate and the time of its last key."""
     pace = TypingRate()
     for number in range(keys):
         pace.typed(number * gap_s)

@@ -4,7 +4,7 @@ ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "mod
 
 
 def asking_policies() -> tuple[PolicyCache, list[str]]:
-    """And what they ask."""
+    """Return a policy cache and the list of its requests."""
     asked: list[str] = []
 
     def ask(repository: str) -> bool:
@@ -19,7 +19,7 @@ def test_until_it_is_told_everything_may_be_asked() -> None:
 
     assert policies.of("shop", 0.0) == EditorPolicy()
     assert policies.of("shop", 1.0) == EditorPolicy()
-    assert asked == ["shop"], "once is enough"
+    assert asked == ["shop"], "it must ask only once"
 
 
 def test_what_is_told_holds_for_its_repository() -> None:

@@ -1,4 +1,4 @@
-"""Outcomes on their way, over connections that come and go."""
+"""Pending outcomes, over connections that come and go."""
 
 import pytest
 

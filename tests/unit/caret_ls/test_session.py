@@ -60,7 +60,7 @@ async def test_text_replaced_by_itself_says_nothing_of_a_suggestion() -> None:
     made.change(URI, [TextChange("a = 1\nb = ")])
 
     assert not made.outcomes.show(URI, ShownSuggestion("1", 10, "2"), now_s=1.0), (
-        "it stands there still"
+        "the suggestion must still be shown"
     )
 
 
@@ -74,7 +74,9 @@ async def test_an_editor_that_sends_all_of_the_text_is_followed() -> None:
     file = made.files.get(URI)
     assert file is not None
     assert file.text == "a = 1\nb = a + 2"
-    assert made.outcomes.show(URI, ShownSuggestion("1", 10, "a + 2"), now_s=1.0), "it was taken"
+    assert made.outcomes.show(URI, ShownSuggestion("1", 10, "a + 2"), now_s=1.0), (
+        "the suggestion must count as accepted"
+    )
 
 
 async def test_what_another_gateway_said_of_the_budget_is_forgotten() -> None:
@@ -94,7 +96,7 @@ async def test_a_file_that_is_opened_again_is_read_anew() -> None:
     made.open(URI, "python", "b = 1\n")
 
     assert made.outcomes.show(URI, ShownSuggestion("1", 6, "2"), now_s=1.0), (
-        "it stands there no more"
+        "the suggestion must no longer be shown"
     )
 
 

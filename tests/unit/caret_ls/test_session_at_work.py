@@ -1,4 +1,4 @@
-"""A whole session at a real WebSocket: what it tells, over connections that come and go."""
+"""A whole session with a real WebSocket: its reports, over connections that come and go."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,11 +19,11 @@ from tests.unit.caret_ls.gateways import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import URI, TurnedClock
 
 _HOUR_S = 3_600.0
-soon = partial(until, timeout_s=30.0)  # a WebSocket's handshakes, on a busy machine
+soon = partial(until, timeout_s=30.0)  # a WebSocket handshake, on a busy machine
 
 
 class FailingSession(Session):
-    """While it is broken, its upkeep raises."""
+    """Its upkeep raises while it is broken."""
 
     is_broken = False
     num_failed = 0
@@ -49,7 +49,7 @@ class Work:
         await soon(lambda: self.session.board.status is status)
 
     async def takes_a_suggestion_of(self, made: Gateway) -> None:
-        """Once it is connected, at the end of the file, `b = `; it is `a + 1`."""
+        """Connect, and accept the suggestion `a + 1` at the end of the file, behind `b = `."""
         made.suggestion = "a + 1"
         self.go_to(made)
         await self.reaches(ServerStatus.READY)
@@ -110,7 +110,7 @@ async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection()
 
     (persisted,) = made.told("persisted")
     assert persisted["request_id"] == made.told("shown")[0]["request_id"]
-    assert offer is not None, "it goes on as before"
+    assert offer is not None, "suggestions must continue as before"
     assert ServerStatus.SIGNED_OUT not in work.statuses[1:]
     assert not work.running.done() or work.running.cancelled()
 
@@ -128,7 +128,7 @@ async def test_what_happens_without_a_connection_is_told_to_the_next() -> None:
         made.refusal = None
         await soon(lambda: made.told("persisted") != [])
 
-    assert len(made.told("accepted")) == 1, "a minute before it was told, and has arrived"
+    assert len(made.told("accepted")) == 1, "an older outcome must not be reported twice"
 
 
 async def test_another_gateway_hears_nothing_of_it() -> None:
@@ -160,4 +160,4 @@ async def test_upkeep_that_fails_does_not_end_the_session() -> None:
         await soon(lambda: made.told("persisted") != [] or work.running.done())
 
     assert len(made.told("persisted")) == 1
-    assert len(made.sockets) == 1, "the connection is the same"
+    assert len(made.sockets) == 1, "the connection must stay the same"

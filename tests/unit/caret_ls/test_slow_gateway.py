@@ -1,4 +1,4 @@
-"""A gateway that answers late, or never: nobody waits for ever, and it is asked less often."""
+"""A gateway that responds late or never: no request waits forever, and it gets fewer requests."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def desk() -> Desk:
 
 
 def wait_ms(desk: Desk) -> float:
-    """After a key, of somebody who types slowly."""
+    """Return the wait after a key of a slow typist."""
     desk.pace.typed(desk.clock.now_s)
     wait_s = desk.pace.wait_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
     return round(wait_s * 1000)
@@ -33,7 +33,7 @@ async def test_an_answer_that_never_comes_is_given_up() -> None:
     desk.clock.now_s += 20.0
     async with asyncio.timeout(10):
         assert await asked is None
-    assert wait_ms(desk) > MIN_WAIT_MS, "it is asked less often"
+    assert wait_ms(desk) > MIN_WAIT_MS, "the gateway must get fewer requests"
     assert desk.assistant.last_reason is SkipReason.OVERLOADED
     assert desk.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
     assert desk.gateway.taken_back == ["1"]

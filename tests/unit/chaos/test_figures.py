@@ -1,4 +1,4 @@
-"""When a fault has passed."""
+"""The decision whether a fault has passed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was sent against what is billed."""
+"""The comparison of sent requests with billed ones."""
 
 import pytest
 

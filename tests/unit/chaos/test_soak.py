@@ -1,4 +1,4 @@
-"""Whether a process grows, by a line through what it held."""
+"""The growth of a process, by a line through samples of its resources."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from tests.chaos.soak import Sample, trend
 
 
 def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sample]:
-    """A hundred, a second apart; every other one is a little higher."""
+    """Return a hundred samples, a second apart; every other one is slightly higher."""
     return [
         Sample(
             at_s=1_000.0 + number,

@@ -1,4 +1,4 @@
-"""The library that makes a process's wall clock wrong."""
+"""The library that changes a process's wall clock."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from tests.chaos.clock_skew_library import make_clocks
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-# By each way in which a program may ask, and once the clock has jumped under it, again.
+# Reads the clock in each way that programs use, then again after the clock has jumped.
 PROGRAM = """
 import datetime, sys, time
 for _ in range(2):

@@ -1,4 +1,4 @@
-"""`caret GROUP COMMAND`, against a server that says what it can do."""
+"""`caret GROUP COMMAND`, against a server that describes its operations."""
 
 import io
 import json
@@ -82,7 +82,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 
 class Server:
-    """Answers in turn, and remembers what it was asked besides its description."""
+    """Returns the responses in turn, and records its requests except that for the description."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self.asked: list[httpx.Request] = []
@@ -104,7 +104,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits between two tries."""
+    """Remove the pause between two attempts."""
     monkeypatch.setattr(http_client, "_FIRST_PAUSE_S", 0.0)
 
 

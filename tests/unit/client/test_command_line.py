@@ -1,4 +1,4 @@
-"""`manage.py complete`: what it understands, and how it says no."""
+"""`manage.py complete`: its arguments and its error messages."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""A file cut in two at the cursor."""
+"""A file split at the cursor."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""How addresses are written on pages."""
+"""The notation of network addresses on pages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Charts as numbers."""
+"""The numbers behind charts."""
 
 import re
 from datetime import date

@@ -1,4 +1,4 @@
-"""Lists as files: gathered page by page, as far as a file goes."""
+"""Lists as files: collected page by page, up to the maximum of a file."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tenants.base.pagination import MAX_PAGE, Page
 
 
 def numbered(num_pages: int) -> list[Page[int]]:
-    """A row each; the last has no cursor."""
+    """Return pages with one row each; the last has no cursor."""
     return [Page([n], str(n + 1) if n + 1 < num_pages else None) for n in range(num_pages)]
 
 

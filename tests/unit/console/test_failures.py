@@ -1,4 +1,4 @@
-"""What went wrong with a delivery is kept in one language, and said in the reader's."""
+"""Delivery errors are stored in one language and shown in the reader's."""
 
 import ast
 import inspect

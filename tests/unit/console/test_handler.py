@@ -1,4 +1,4 @@
-"""Heads that no middleware sees, because no request can be made of them."""
+"""Request heads that the handler rejects itself, because no request object can be made of them."""
 
 import io
 import json
@@ -23,8 +23,10 @@ content_types = st.builds(
 
 
 def answer_to(*headers: tuple[bytes, bytes]) -> tuple[int, str] | None:
-    """Status and body of what is answered at once, which nobody may store; None: a request was
-    made of it."""
+    """Return status and body of an immediate response that must not be stored.
+
+    Returns None if a request was made.
+    """
     scope = {"type": "http", "path": "/", "method": "GET", "headers": headers}
     request, refusal = Handler().create_request(scope, io.BytesIO())
     if refusal is None:

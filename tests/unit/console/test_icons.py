@@ -1,4 +1,4 @@
-"""The sprite of icons."""
+"""The icon sprite."""
 
 import re
 import xml.etree.ElementTree as ElementTree

@@ -1,4 +1,4 @@
-"""Which ID tokens are accepted, and why the others are refused."""
+"""Accepted ID tokens, and the reasons for rejecting others."""
 
 import base64
 import json
@@ -27,20 +27,26 @@ def key() -> rsa.RSAPrivateKey:
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    """Those that are None are left out."""
+    """Return claims; those that are None are left out."""
     now = int(time.time())
     held = {"iss": ISSUER, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300} | changes
     return {name: value for name, value in held.items() if value is not None}
 
 
 def accept(token: str, key: Any) -> dict[str, Any]:
-    """Raises ProviderRefused."""
+    """Verify a token and return its claims.
+
+    Raises ProviderRefused.
+    """
     algorithm = require_algorithm(token)
     return verified_claims(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
 
 
 def accept_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:
-    """Raises ProviderRefused."""
+    """Sign and verify claims.
+
+    Raises ProviderRefused.
+    """
     return accept(jwt.encode(claims(**changes), key, "RS256"), key.public_key())
 
 
@@ -58,7 +64,7 @@ def test_an_elliptic_curve_will_do() -> None:
 
 
 def by_hand(algorithm: object, key: rsa.RSAPrivateKey) -> str:
-    """As PyJWT refuses to write it."""
+    """Write a token that PyJWT refuses to write."""
     pem = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -75,7 +81,7 @@ def by_hand(algorithm: object, key: rsa.RSAPrivateKey) -> str:
 def test_other_algorithms_are_refused_before_a_key_is_fetched(
     key: rsa.RSAPrivateKey, algorithm: object
 ) -> None:
-    """HS256 with the public key as the secret, above all."""
+    """Above all HS256 with the public key as the secret."""
     with pytest.raises(ProviderRefused) as caught:
         require_algorithm(by_hand(algorithm, key))
 

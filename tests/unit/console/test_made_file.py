@@ -1,4 +1,4 @@
-"""A file that is made for one answer is sent in pieces, and gone with the answer."""
+"""A file made for one response is sent in pieces, and deleted with the response."""
 
 from collections.abc import Callable
 from typing import IO
@@ -9,11 +9,11 @@ from django.test import AsyncRequestFactory, RequestFactory
 
 from console.api.temp_file_response import HELD_BYTES, temp_file_response
 
-DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is held
+DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is kept in memory
 
 
 class Made:
-    """Writes DATA, and keeps the file to look at."""
+    """Writes DATA, and keeps the file for inspection."""
 
     file: IO[bytes]
 

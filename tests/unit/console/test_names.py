@@ -1,4 +1,4 @@
-"""What languages and editors are called on pages."""
+"""The names of languages and editors on pages."""
 
 from collections import Counter
 
@@ -48,7 +48,7 @@ def test_no_other_name_is_taken_for_a_word_of_the_console() -> None:
 
 @pytest.mark.parametrize("kind", _KNOWN)
 def test_no_two_that_a_gateway_knows_are_called_the_same(kind: str) -> None:
-    """Each is a line of a table, with numbers of its own."""
+    """Each is a row of a table, with separate figures."""
     names = Counter(named(kind, value) for value in _KNOWN[kind])
 
     assert not [name for name, times in names.items() if times > 1]

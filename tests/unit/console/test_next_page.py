@@ -1,4 +1,4 @@
-"""Which values of `next` name a page of ours."""
+"""Values of `next` that name a page of the console."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Percentages and money as each language writes them."""
+"""Percentages and money in each language's notation."""
 
 import pytest
 from django.utils.translation import override

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of every operation."""
+"""The OpenAPI document's description of every operation."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ OPERATIONS = {
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference within the document stands for."""
+    """Return the target of a reference within the document."""
     while "$ref" in part:
         place: Any = DOCUMENT
         for name in part["$ref"].removeprefix("#/").split("/"):
@@ -84,7 +84,7 @@ def test_what_makes_something_takes_a_key_for_being_sent_twice(name: str) -> Non
 
 
 def test_what_is_done_anew_is_known_by_name() -> None:
-    """Done twice it must be as well as once."""
+    """Running these operations twice must have the same effect as once."""
     assert {name for name, operation in OPERATIONS.items() if "x-done-anew" in operation} == {
         "POST /api/v1/audit/sinks/{sink_id}/test",
         "POST /api/v1/data-subjects/me/bundle",

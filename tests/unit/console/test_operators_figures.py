@@ -1,4 +1,4 @@
-"""How the operators' pages write numbers."""
+"""The notation of numbers on the operators' pages."""
 
 import pytest
 from django.utils import translation

@@ -1,4 +1,4 @@
-"""The playground's script: Node's tests of it, and that what is served is what is written."""
+"""The playground's script: its tests in Node, and a check that the bundle matches the sources."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Refusals are told in the reader's language, and to programs in English."""
+"""Error messages are in the reader's language, and in English for programs."""
 
 from django.utils import translation
 

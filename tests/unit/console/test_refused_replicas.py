@@ -1,4 +1,4 @@
-"""Why a replica is refused, in words."""
+"""The reasons for rejecting a replica, in words."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tenants.fleet.pools.pool_status import RejectedReplica
 
 @pytest.fixture(autouse=True)
 def _in_english() -> Iterator[None]:
-    """Whatever the last reader's language was."""
+    """Whatever the previous test's language was."""
     with translation.override("en"):
         yield
 

@@ -1,4 +1,4 @@
-"""What a record says of a request has a name on its page."""
+"""Every value of a request's record has a name on its page."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""What is refused by its form alone, before libxmlsec is handed a signature, which it would run."""
+"""SAML responses that are rejected by their form, before libxmlsec verifies a signature.
+
+Verifying would execute the transforms in it.
+"""
 
 import re
 from contextlib import suppress
@@ -27,7 +30,10 @@ def idp() -> SamlProvider:
 
 
 def read(idp: SamlProvider, xml: str) -> str:
-    """Whom it lets in. Raises InvalidSamlResponse."""
+    """Return the email address of the user who is signed in.
+
+    Raises InvalidSamlResponse.
+    """
     told = read_metadata(idp.metadata())
     known = Known(TenantId("acme"), told.entity_id, told.sso_url, told.certificates)
     return read_response(encoded(xml), known, US).email
@@ -149,8 +155,8 @@ ENCRYPTED_ID = (
     '<saml:EncryptedID><xenc:EncryptedData xmlns:xenc="http://www.w3.org/2001/04/xmlenc#"/>'
     "</saml:EncryptedID>"
 )
-# Found by fuzzing: each makes python3-saml raise something else than its own errors, or did so
-# where nothing caught it. By what is replaced before the provider signs, and by what.
+# Found by fuzzing: with each of these, python3-saml raises or raised an unexpected error. Each pair
+# is a pattern and its replacement, applied before the provider signs.
 SIGNED_MUTATIONS = [
     (r"<saml:NameID.*</saml:NameID>", ENCRYPTED_ID),
     (r'AuthnInstant="[^"]+"', 'AuthnInstant="0001-01-01T00:00:00+14:00"'),
@@ -178,7 +184,7 @@ def test_what_a_hostile_provider_signs_is_read_or_refused(
         assert read(idp, idp.response(said)) == "olga@acme.example"
 
 
-# Outside of what is signed.
+# Outside of the signed part.
 UNSIGNED_MUTATIONS = [
     (
         '<samlp:StatusCode\n Value="urn:oasis:names:tc:SAML:2.0:status:Success"/>',

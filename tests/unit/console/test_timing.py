@@ -1,4 +1,4 @@
-"""What the console tells Prometheus of its answers."""
+"""The console's Prometheus metrics about its responses."""
 
 import pytest
 from django.http import HttpResponse

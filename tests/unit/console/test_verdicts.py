@@ -1,4 +1,4 @@
-"""What stands out of a request, in the reader's language."""
+"""The notable facts about a request, in the reader's language."""
 
 import re
 from string import Formatter

@@ -1,4 +1,4 @@
-"""What of a completion may be kept, and what never leaves the gateway."""
+"""The parts of a completion that may be captured, and those that never leave the gateway."""
 
 from dataclasses import replace
 from typing import Any

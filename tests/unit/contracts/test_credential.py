@@ -1,4 +1,4 @@
-"""Keys: their format, and what is refused before any lookup."""
+"""API keys: their format, and rejection before any lookup."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Which paths a policy excludes, and which repositories it lets be indexed."""
+"""The paths that a policy excludes, and the repositories that it allows to index."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from tests.exclusion_cases import EXCLUSION_CASES
 from tests.fakes.cpu_guard import cpu_guard
 from tests.fakes.tenants import make_policy
 
-# Letters with unusual counterparts, and what has a meaning in globs.
+# Letters with unusual case mappings, and characters with a meaning in globs.
 parts = st.sampled_from(
     [
         *(
@@ -87,7 +87,7 @@ def test_the_console_names_the_glob_that_excludes(glob: str, path: str, excluded
 
 @given(st.lists(parts, max_size=4).map("".join), st.lists(parts, max_size=6).map("".join))
 def test_no_path_is_spared_that_a_glob_excludes(glob: str, path: str) -> None:
-    """Paths that lack the glob's literal text are not compared with its expression."""
+    """Paths without the glob's literal text are not matched with its regular expression."""
     policy = make_policy(content_exclusion={"*": (glob,)})
 
     found = matching_globs(policy.content_exclusion, repository="", path=path)
@@ -123,4 +123,4 @@ def test_a_policys_globs_are_compiled_once() -> None:
     for number in range(20):
         is_excluded(policy, repository="shop", path=f"{number}.py")
 
-    assert _compiled.cache_info().misses - before <= 2  # this one, and none
+    assert _compiled.cache_info().misses - before <= 2  # this one, and the empty one

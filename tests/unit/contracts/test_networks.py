@@ -1,4 +1,4 @@
-"""Networks of keys: what is in them, what is none, and which lie within which."""
+"""Networks of keys: membership, invalid values, and containment."""
 
 import ipaddress
 

@@ -1,4 +1,4 @@
-"""Layers narrow a policy: in whatever order, however often, and never the other way."""
+"""Policy overrides only restrict a policy, in any order and however often they are applied."""
 
 import msgspec
 from hypothesis import given

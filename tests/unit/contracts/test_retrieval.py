@@ -1,4 +1,4 @@
-"""Retrieval's messages: whole and sealed, for their tenant alone."""
+"""Retrieval's messages: complete, sealed, and readable for their tenant only."""
 
 import msgspec
 import pytest

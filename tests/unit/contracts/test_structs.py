@@ -1,4 +1,4 @@
-"""Structs that cross the planes: what was written is read, and nothing else is."""
+"""Structs exchanged between the planes: decoding returns the encoded value or fails."""
 
 import msgspec
 import pytest
@@ -92,7 +92,7 @@ def test_a_snapshot_cannot_be_changed() -> None:
 
 
 def test_what_came_later_is_left_out_where_it_says_nothing() -> None:
-    """So that a gateway of the release before reads the snapshots of all who do not use it."""
+    """So a gateway of the previous release can read snapshots that do not use the new fields."""
     document = msgspec.msgpack.decode(encode_snapshot(SNAPSHOT))
 
     assert not {"layers", "layers_of", "spending"} & set(document)

@@ -1,4 +1,4 @@
-"""Documents and rows drawn from a small corpus, with a small tokenizer trained on the spot."""
+"""Documents and rows drawn from a small corpus, with a small tokenizer trained for the test."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what is kept, and that a damaged one is never used."""
+"""Checkpoints: those that are kept, and damaged ones, which are never used."""
 
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def cut_in_half(path: Path) -> None:
     path.write_bytes(stored[: len(stored) // 2])
 
 
-@pytest.mark.filterwarnings("ignore:Mismatch dtype")  # of the norms, whose weights stay in float32
+# from the norms, whose weights stay in float32
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")
 def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     uninterrupted = save_steps(tmp_path, 3)
     after_resume = resumed(tmp_path)
@@ -85,7 +86,7 @@ def test_the_previous_checkpoint_is_used_when_the_newest_is_cut(
     cut_in_half(newest)
 
     assert resumed(tmp_path).progress.step == 1
-    message = f"{newest} is cut or damaged. Using the checkpoint before it.\n"
+    message = f"{newest} is truncated or damaged. Using the checkpoint before it.\n"
     assert capsys.readouterr().err == message
 
 
@@ -94,7 +95,7 @@ def test_a_checkpoint_cut_at_its_very_beginning_is_refused(tmp_path: Path, num_b
     path = checkpoint.save(trained(), tmp_path)
     path.write_bytes(path.read_bytes()[:num_bytes])
 
-    with pytest.raises(CheckpointError, match="is cut or damaged"):
+    with pytest.raises(CheckpointError, match="is truncated or damaged"):
         checkpoint.load(path)
 
 

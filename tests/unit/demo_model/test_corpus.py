@@ -1,4 +1,4 @@
-"""Which files are read, and how whole files are kept apart for validation."""
+"""The files of the corpus, and the split of whole files for validation."""
 
 from pathlib import Path
 

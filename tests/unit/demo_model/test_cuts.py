@@ -1,4 +1,4 @@
-"""Where a tokenised file is cut."""
+"""The cuts of a tokenised file."""
 
 import random
 
@@ -16,7 +16,7 @@ def cut(kind: CutKind, seed: int, file: TokenFile) -> TokenSpans:
 
 
 def texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
-    """Prefix, middle and suffix."""
+    """Return prefix, middle and suffix."""
     drawn, tokens = cut(kind, seed, file), small_corpus().tokens
     decode = small_tokenizer().decode
     prefix = tokens[file.start : drawn.start].tolist() + drawn.prefix_end

@@ -1,4 +1,4 @@
-"""Which packages and which of their files become part of the corpus."""
+"""The packages of the corpus, and their files."""
 
 import hashlib
 import zipfile

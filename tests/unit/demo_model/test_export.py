@@ -1,4 +1,4 @@
-"""Weights as they are stored for the engine."""
+"""Weights as stored for the engine."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which packages may be used for training."""
+"""The packages that may be used for training."""
 
 from email.message import Message
 

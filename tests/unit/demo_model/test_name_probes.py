@@ -1,4 +1,4 @@
-"""Which names are asked for, and when one counts as copied."""
+"""The choice of name probes, and the rule for a copied name."""
 
 from inference.demo_model.corpus import SourceFile
 from inference.demo_model.fim import FimCut

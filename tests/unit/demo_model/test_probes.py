@@ -1,4 +1,4 @@
-"""Which questions are asked in the evaluation, and how an answer is judged."""
+"""The choice of evaluation probes, and the scoring of completions."""
 
 import pytest
 

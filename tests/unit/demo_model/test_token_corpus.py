@@ -39,5 +39,5 @@ def test_a_damaged_corpus_is_refused(folder: Path) -> None:
 def test_an_unfinished_corpus_is_refused(folder: Path) -> None:
     (folder / "manifest.json").unlink()
 
-    with pytest.raises(CorpusError, match="holds no corpus"):
+    with pytest.raises(CorpusError, match="contains no corpus"):
         load(folder)

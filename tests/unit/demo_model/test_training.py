@@ -1,4 +1,4 @@
-"""Resuming a run, and beginning a cool-down."""
+"""Resuming a run, and starting a cool-down."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`manage.py help`: what a person sees first."""
+"""`manage.py help`: the first overview for a user."""
 
 from pathlib import Path
 

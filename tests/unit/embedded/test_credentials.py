@@ -12,7 +12,7 @@ from caret.local.paths import EmbeddedPaths
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedPaths:
-    """Sockets below this test's own folder, so that nothing is left in the temporary folder."""
+    """Put sockets into this test's own folder, so that nothing remains in the temporary folder."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return EmbeddedPaths(tmp_path / "home")
 

@@ -1,4 +1,4 @@
-"""The embedding engine's command and surroundings."""
+"""The embedding engine's command and environment."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""CARET_ENGINE_ARGS: what leaks is refused in every spelling that vLLM takes."""
+"""CARET_ENGINE_ARGS: arguments that leak data are rejected in every spelling that vLLM accepts."""
 
 import pytest
 

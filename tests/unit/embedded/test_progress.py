@@ -6,7 +6,7 @@ from caret.local.progress import PlainProgress, StepList, TerminalProgress
 
 
 class SteppingClock:
-    """Each look costs `step_s` seconds."""
+    """A clock that advances by `step_s` seconds at each reading."""
 
     def __init__(self, step_s: float) -> None:
         self._step_s = step_s

@@ -1,4 +1,4 @@
-"""A saved file restarts the programs that run it, and no others."""
+"""A saved file restarts the programs that import it, and no others."""
 
 import subprocess
 import sys
@@ -14,10 +14,10 @@ _ENTRIES = {
     GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
     WORKER: "caret.celery, caret.settings, tenants.tasks",
 }
-# Imported by all, without being part of what a program does.
+# Imported by all programs, but not part of their work.
 _SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
-_APPS = ("console/__init__.py", "console/apps.py")  # Django loads them in the worker, too
-# Prints the files of ours that a program imports.
+_APPS = ("console/__init__.py", "console/apps.py")  # Django loads them in the worker too
+# Prints the repository's files that a program imports.
 _IMPORT = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"

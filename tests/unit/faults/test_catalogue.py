@@ -1,4 +1,4 @@
-"""The catalogue of planted faults fits the tree: an entry that does not would test nothing."""
+"""The catalogue of planted faults fits the tree; otherwise an entry would test nothing."""
 
 import ast
 from collections import Counter

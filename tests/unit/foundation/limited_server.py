@@ -14,7 +14,7 @@ from caret.foundation.web.limited_http import LimitedHttp, ServerConfig
 from caret.foundation.web.server import LimitedWebSocket
 from caret.foundation.web.server_limits import ServerLimits
 
-# Times are long beside those that nothing waits for, and short where the test waits for them.
+# Limits are long where a test does not wait for them, and short where it does.
 LIMITS = ServerLimits(
     max_header_bytes=4_096,
     max_headers=20,
@@ -39,8 +39,11 @@ ENDLESS = 64 * 1024 * 1024
 
 
 class App:
-    """Echo bodies. By path: /early does not read them, /large answers more than sockets buffer,
-    /key authenticates, /wait waits."""
+    """An application that echoes bodies.
+
+    By path: /early does not read them, /large sends a response larger than the socket buffers, /key
+    authenticates, /wait waits.
+    """
 
     def __init__(self) -> None:
         self.num_requests = 0
@@ -101,10 +104,10 @@ class Client:
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
-        await asyncio.sleep(0)  # the server's turn: it runs on the same loop
+        await asyncio.sleep(0)  # lets the server run: it uses the same event loop
 
     async def send_until_closed(self, data: bytes) -> int:
-        """The number of bytes sent: ENDLESS where the server takes everything."""
+        """Return the number of bytes sent: ENDLESS if the server accepts everything."""
         num_bytes = 0
         with suppress(OSError):
             while num_bytes < ENDLESS:
@@ -113,7 +116,7 @@ class Client:
         return num_bytes
 
     async def response(self) -> bytes:
-        """The headers of one response, and what came with them; the body is read if it has one."""
+        """Return the headers of one response, after reading its body if it has one."""
         head: bytes = await self.reader.readuntil(b"\r\n\r\n")
         for line in head.lower().split(b"\r\n"):
             if line.startswith(b"content-length: "):
@@ -124,7 +127,7 @@ class Client:
         return bytes((await self.response()).split()[1])
 
     async def rest(self) -> bytes:
-        """Everything up to the end of the connection."""
+        """Return everything up to the end of the connection."""
         try:
             return await self.reader.read()
         except OSError:
@@ -186,5 +189,5 @@ async def serving(
 
 
 def text_frame(text: str) -> bytes:
-    """Masked by zeros, which change nothing."""
+    """Return a masked text frame; the mask is zero and changes nothing."""
     return bytes((0x81, 0x80 | len(text), 0, 0, 0, 0)) + text.encode()

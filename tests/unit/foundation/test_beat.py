@@ -1,4 +1,4 @@
-"""The scheduler of periodic tasks, when the wall clock is set back under it."""
+"""The scheduler of periodic tasks, when the wall clock is set back while it runs."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ EVERY_S = 10.0
 
 @pytest.fixture
 def scheduler() -> ClockJumpSafeScheduler:
-    """It has ticked once; its one entry has just run."""
+    """Return a scheduler that has ticked once; its one entry has just run."""
     app = Celery("beat", set_as_current=False)
     app.conf.beat_schedule = {"one": {"task": "one", "schedule": EVERY_S}}
     scheduler = ClockJumpSafeScheduler(app, lazy=True)
@@ -30,7 +30,7 @@ def _clock_of(scheduler: ClockJumpSafeScheduler) -> FakeClock:
 
 
 def _run_while_ahead(scheduler: ClockJumpSafeScheduler) -> None:
-    """As though its clock had been an hour ahead until now."""
+    """Simulate a clock that was an hour ahead until now."""
     for entry in scheduler.schedule.values():
         entry.last_run_at += timedelta(seconds=HOUR_S)
     scheduler._heap = None

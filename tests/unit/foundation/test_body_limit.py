@@ -1,4 +1,4 @@
-"""Bodies over the bound are refused while they come, whoever sent them."""
+"""Bodies over the limit are rejected while they arrive."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from caret.foundation.web.body_limit import BodyLimitMiddleware, Receive, Send
 
 
 class Server:
-    """Plays the ASGI server: gives chunks, keeps what is sent."""
+    """Acts as the ASGI server: provides chunks, records responses."""
 
     def __init__(self, *chunks: bytes) -> None:
         self._chunks = list(chunks)

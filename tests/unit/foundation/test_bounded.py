@@ -6,7 +6,7 @@ from caret.foundation.concurrency.fast_timeout import run_with_timeout
 
 
 class Door:
-    """What somebody waits at; counts who has got through, and who was turned away."""
+    """Work that tasks wait for; counts those that got through and those that timed out."""
 
     def __init__(self) -> None:
         self.opens = asyncio.Event()

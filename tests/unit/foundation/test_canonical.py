@@ -1,4 +1,4 @@
-"""One spelling for each value, whichever way it was stored in between."""
+"""One canonical form for each value, however it was stored in between."""
 
 import json
 from typing import Any

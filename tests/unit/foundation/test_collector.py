@@ -1,4 +1,5 @@
-"""The collector: cycles go soon, everything is looked at in silence, and memory stays bounded."""
+"""The garbage collector: cycles are freed soon, full collections run when idle, memory is
+bounded."""
 
 import asyncio
 import gc
@@ -49,7 +50,7 @@ def _moment(
 
 
 class Knot:
-    """A cycle: nothing but a collection frees it."""
+    """A reference cycle, which only a collection frees."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -155,7 +156,7 @@ def test_a_cycle_among_much_that_is_new_goes_with_the_next_tick() -> None:
 def test_a_cycle_that_grew_old_goes_in_silence() -> None:
     clock = FakeClock()
     collector = Collector(clock, is_quiet=lambda: True)
-    knots = [Knot() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each two blocks or more
+    knots = [Knot() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each has two blocks or more
     gc.collect(Generation.MIDDLE)
     first = weakref.ref(knots[0])
     clock.pass_s(COUNT_EVERY_S)

@@ -1,4 +1,4 @@
-"""The bounds for connections of the HTTP servers, over real sockets."""
+"""The connection limits of the HTTP servers, over real sockets."""
 
 from dataclasses import replace
 

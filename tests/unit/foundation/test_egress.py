@@ -1,4 +1,4 @@
-"""Which addresses a tenant may have us connect to."""
+"""The addresses to which a tenant may make us connect."""
 
 import ipaddress
 import socket
@@ -66,10 +66,10 @@ def test_the_operators_networks_are_connected_to_either_way(address: str) -> Non
         "::ffff:0:168.63.129.16",
         "64:ff9b::168.63.129.16",
         "2002:a83f:8110::1",  # 6to4 of 168.63.129.16
-        "2001:0:a83f:8110::1",  # Teredo, by way of a server there
+        "2001:0:a83f:8110::1",  # Teredo, with a server there
         "2001:0:808:808:0:0:57c0:7eef",  # Teredo, of a client there
         "2002:c000:c0::",  # 6to4 of 192.0.0.192
-        "4000::1",  # assigned to nobody
+        "4000::1",  # unassigned
     ],
 )
 def test_nothing_else_is_connected_to(address: str) -> None:
@@ -86,7 +86,7 @@ def test_no_special_network_is_connected_to(network: Network) -> None:
 def test_no_address_is_public_that_python_knows_as_special(
     address: IPv4Address | IPv6Address,
 ) -> None:
-    """Whose table comes from the same registries, of another day."""
+    """Python's table comes from the same registries, at another date."""
     if is_public(address):
         assert address.is_global
         assert not address.is_multicast

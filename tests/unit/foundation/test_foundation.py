@@ -1,4 +1,4 @@
-"""Clock, ids, derived keys and settings."""
+"""Clock, IDs, derived keys and settings."""
 
 import uuid
 from datetime import UTC, datetime
@@ -66,7 +66,7 @@ def test_keys_for_different_purposes_differ() -> None:
 
 
 def test_a_key_for_a_purpose_stays_the_same() -> None:
-    # RFC 5869 with HMAC by hand, once: a change would orphan every stored digest.
+    # Calculated once with RFC 5869 and HMAC by hand: a change would orphan every stored digest.
     expected = "1d6e1a6fdf6dc13ad6b40ca7aea57a46b295b3b6bd948e1a5fc44adc0a3e4f12"
 
     assert derive_key(bytes(32), "key-pepper/1").hex() == expected

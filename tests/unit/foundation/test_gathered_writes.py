@@ -1,4 +1,4 @@
-"""The writes of one turn of the event loop go out together."""
+"""Writes of one iteration of the event loop are sent together."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from caret.foundation.web.write_coalescing import MAX_HELD_BYTES, CoalescingTran
 
 
 class Wire(asyncio.Transport):
-    """Notes what is done to it, in order."""
+    """Records the calls, in order."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 5)})

@@ -1,4 +1,4 @@
-"""Which grammar a file is parsed with."""
+"""The grammar for each file."""
 
 import pytest
 

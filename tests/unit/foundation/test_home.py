@@ -1,4 +1,4 @@
-"""One home for all processes, wherever they are started."""
+"""One home for all processes, whatever their working directory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Networks and names in which something is allowed."""
+"""Allowed networks and host names."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_what_is_within(host: str) -> None:
     [
         *("10.13.0.1", "fd00:2::7", "::ffff:10.12.0.1", "010.012.000.001", "168558593"),
         *("other.example.com", "engine.example.com.evil.net", "sub.engine.example.com"),
-        *("a" * 64 + ".engines.svc", "a." * 130 + "engines.svc"),  # longer than DNS has them
+        *("a" * 64 + ".engines.svc", "a." * 130 + "engines.svc"),  # longer than DNS allows
         *("engines.svc", "evilengines.svc", ".engines.svc", "", "*.engines.svc"),
     ],
 )

@@ -1,6 +1,6 @@
-"""Log lines of the processes say what happened, and quote nothing.
+"""Log lines of the processes report events without quoting data.
 
-In processes of their own: the configuration is a process's, and pytest has one.
+They run in separate processes: the configuration is global to a process, and pytest has its own.
 """
 
 import json
@@ -24,7 +24,7 @@ def fail():
 
 
 def logged(code: str) -> list[dict[str, Any]]:
-    """The lines, as a collector reads them."""
+    """Return the lines as a log collector reads them."""
     done = subprocess.run(
         [sys.executable, "-c", START + code],
         env={**os.environ, "PYTHONPATH": str(ROOT / "platform")},

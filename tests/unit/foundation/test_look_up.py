@@ -1,4 +1,4 @@
-"""Names are looked up, and one that is never told keeps no other waiting."""
+"""Name resolution, in which a silent DNS server does not block other names."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ async def test_what_is_no_name_is_not_known(host: str) -> None:
 
 async def test_names_whose_dns_is_silent_keep_no_other_waiting() -> None:
     with silent_names():
-        # More than a loop has threads, on any machine.
+        # More than an event loop has threads, on any machine.
         silent = [asyncio.create_task(resolve(f"{i}.silent.test", 1)) for i in range(40)]
         await asyncio.sleep(0.1)
 
@@ -40,4 +40,4 @@ async def test_who_waits_no_longer_is_told_nothing() -> None:
     with silent_names(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await resolve("a.silent.test", 1)
-    await asyncio.sleep(0.1)  # its thread is told that the loop waits no longer
+    await asyncio.sleep(0.1)  # its thread notices that no task waits any longer

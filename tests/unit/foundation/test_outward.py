@@ -1,4 +1,4 @@
-"""What a stranger's HTTP server can do to us: little, and not for long."""
+"""A hostile HTTP server cannot do much to a client of ours, and not for long."""
 
 import socket
 import time

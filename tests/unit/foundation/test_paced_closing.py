@@ -1,4 +1,4 @@
-"""Ends of connections: one is told at once, many are spread, none is lost or overtakes another."""
+"""Closed connections: one is reported at once, many are spread; none is lost or reordered."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""No text kills the process that parses it, or holds it up."""
+"""No text crashes or blocks the process that parses it."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import MAX_YAML_COLUMNS, ParseAbandoned, ParseBudget, parse
 from tests.fakes.clock import FakeClock
 
-# Each overflows the stack of indents of YAML's parser.
+# Each overflows the indentation stack of the YAML parser.
 _NESTED = "".join(" " * column + "a:\n" for column in range(300))
 DEEP = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 
-# Texts out of few pieces, over and over, and with growing indents: what is not refused is parsed.
+# Texts made of few pieces, repeated and with growing indentation: accepted ones are parsed.
 FUZZ = """
 import random
 from caret.foundation.parsing.grammars import Grammar
@@ -37,7 +37,7 @@ for _ in range(250):
 
 
 def standing() -> ParseBudget:
-    """Whose clock stands."""
+    """Return a budget whose clock does not advance."""
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
@@ -59,7 +59,7 @@ def test_no_yaml_kills_the_process() -> None:
     assert child.returncode == 0
 
 
-# What has held parsers up for seconds, up to 8,000 characters of each.
+# Texts that have blocked parsers for seconds, up to 8,000 characters each.
 BOMBS = (
     (Grammar.C, "a=>"),
     (Grammar.JAVA, "a=>"),
@@ -104,7 +104,7 @@ def test_bytes_of_zero_are_read_as_blanks() -> None:
 
 
 def _slow(clock: FakeClock, seconds: float) -> float:
-    """The time; looking at it takes so long."""
+    """Return the time; each reading takes this long."""
     clock.pass_s(seconds)
     return clock.monotonic_s()
 

@@ -1,4 +1,4 @@
-"""Places: so many each, so many in all, and nobody waits."""
+"""Slots with a limit for each holder and in all; nothing waits for one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The readiness probe: what it asks, how often, and for how long."""
+"""The readiness probe: its checks, their interval and their time limit."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from caret.foundation.web.health_checks import HealthCheckMiddleware
 
 
 class Ground:
-    """What a process stands on."""
+    """The services that a process depends on."""
 
     def __init__(self, *, is_well: bool = True) -> None:
         self.is_well = is_well
@@ -94,7 +94,7 @@ async def test_who_leaves_leaves_the_others_their_answer() -> None:
 
 
 async def _no_application(scope: object, receive: object, send: object) -> None:
-    raise AssertionError("a probe went to the application")
+    raise AssertionError("a probe reached the application")
 
 
 async def _nothing() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A bounded number of requests runs at once; slow senders and slow readers have no place."""
+"""Only a bounded number of requests run at once; slow senders and readers hold no slot."""
 
 import asyncio
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def limits(**changes: Any) -> ConcurrencyLimits:
 
 
 class Server:
-    """Plays the ASGI server; after the last chunk it is silent, as a client that waits."""
+    """Acts as the ASGI server; after the last chunk it is silent, like a waiting client."""
 
     def __init__(self, *chunks: bytes, more_follows: bool = False, reads: bool = True) -> None:
         self._events: list[Mapping[str, Any]] = [
@@ -68,7 +68,7 @@ class Server:
 
 
 class Echo:
-    """Answers with the body, once it may."""
+    """Responds with the body once the test allows it."""
 
     def __init__(self) -> None:
         self.may_answer = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Seals open for who has the key and knows what they are bound to."""
+"""Sealed data opens only with the key and the context to which it is bound."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`run_server`, in a process of its own."""
+"""`run_server`, in a separate process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Signatures hold for their data, their purpose and their key, and for nothing else."""
+"""Signatures are valid only for their data, their purpose and their key."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Object stores as operators write them."""
+"""Object stores in the notation of operators' settings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Work that takes its time is waited for so long, and no longer."""
+"""Slow work is awaited up to a time limit."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The estimate of acceptance by language, from counters that know no languages."""
+"""The estimate of acceptance by language, from counters without languages."""
 
 import random
 
@@ -13,7 +13,7 @@ from inference.pools.speculation.acceptance_rate import (
 )
 
 PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
-# Drafted for each generated token, and the share of it that is accepted.
+# Drafted tokens for each generated one, and the share of them that is accepted.
 TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
 
 
@@ -59,7 +59,7 @@ def test_chance_alone_calls_a_language_that_is_at_half_low_rarely() -> None:
         _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
     ]
 
-    assert sum(is_low) <= 5  # one in forty is what two standard errors allow
+    assert sum(is_low) <= 5  # two standard errors allow one in forty
 
 
 def test_languages_in_one_fixed_mixture_cannot_be_told_apart() -> None:

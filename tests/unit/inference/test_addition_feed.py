@@ -1,5 +1,4 @@
-"""The feed of added replicas, over a Redis of a few lines (`tests/integration/gateway` has the real
-one)."""
+"""The feed of added replicas, over a fake Redis (`tests/integration/gateway` uses the real one)."""
 
 from dataclasses import replace
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""A key that is bound to networks, on every address of the gateway: from elsewhere it is no key."""
+"""A key bound to networks, on every endpoint of the gateway: elsewhere it is invalid."""
 
 import asyncio
 
@@ -35,13 +35,13 @@ def coming_from(scope: Scope, address: str) -> Scope:
 
 
 def is_authenticated(server: FakeServer) -> bool:
-    """Whether the server does not count the connection as unauthenticated any more."""
+    """Return True if the server no longer counts the connection as unauthenticated."""
     slot: ConnectionSlot = server.scope["state"]["slot"]
     return slot.is_authenticated
 
 
 async def ask(gateway: FakeGateway, path: str, address: str) -> FakeServer:
-    """With an empty body, which comes after the key was looked at."""
+    """Send a request with an empty body, which arrives after the check of the key."""
     methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
     method = methods[0].decode()
     server = FakeServer(coming_from(http_scope(path, key=KEY.text, method=method), address))

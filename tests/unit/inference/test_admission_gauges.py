@@ -1,4 +1,4 @@
-"""What admission knows is told as metrics."""
+"""Admission's state is exported as metrics."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress

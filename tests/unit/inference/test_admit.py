@@ -1,4 +1,4 @@
-"""admit: what the policy allows, and seats that are freed however a completion ends."""
+"""admit: the policy's limits, and slots that are freed however a completion ends."""
 
 import asyncio
 from contextlib import ExitStack
@@ -258,7 +258,7 @@ async def test_a_refused_tenant_learns_nothing_of_a_full_gateway() -> None:
     principal = make_principal(policy=make_policy(limits=limits))
     admission = make_admission(seats=ConcurrencyLimiter(max_total=1))
     async with admit(admission, principal, make_request(), make_account()):
-        # The gateway is full now; the tenant's own limit is what it hears of.
+        # The gateway is full now, but the tenant's own limit is reported.
         with pytest.raises(TooManyRequests) as refused:
             async with admit(admission, principal, make_request(path="b.py"), make_account()):
                 pass

@@ -1,4 +1,4 @@
-"""authenticate: who is let in, and what the others hear."""
+"""authenticate: accepted callers, and the errors of rejected ones."""
 
 import string
 import zlib
@@ -52,7 +52,7 @@ def _refusal(
 
 
 def _namesake(key: ParsedKey) -> ParsedKey:
-    """Another well-formed key with the same lookup id."""
+    """Return another well-formed key with the same lookup ID."""
     secret = generate_key(KeyKind.DEVELOPER).text[17:-6]
     body = f"cpk_live_{key.lookup_id}{secret}"
     checksum, digits = zlib.crc32(body.encode()), ""

@@ -1,4 +1,4 @@
-"""The newest snapshots, and who is told when a key ends."""
+"""The newest snapshots, and the notification when a key ends."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Outcomes that name a request which was not made on their connection."""
+"""Outcomes that name a request made on another connection."""
 
 import json
 import uuid

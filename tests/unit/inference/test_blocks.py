@@ -1,5 +1,7 @@
-"""Where a block ends, what of its end the suffix already has, and what is cut from it: each
-language through the whole filter."""
+"""The end of a block, the part of it that the suffix already contains, and truncation.
+
+Each language runs through the whole filter.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +17,7 @@ from tests.fakes.requests import make_account, make_admitted, make_prompt
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The cursor is at the bar."""
+    """A test case with the cursor at the bar."""
 
     language: str
     text: str
@@ -23,7 +25,7 @@ class Case:
     shown: str
 
 
-# The block ends; what the engine goes on to write is dropped.
+# The block ends; the engine's further text is dropped.
 ENDS: Final = [
     Case(
         "python",
@@ -152,7 +154,7 @@ ENDS: Final = [
         "cat <<EOF\none\nEOF\n  if a; then\n    b\n  fi",
     ),
 ]
-# A closing bracket that stands after the cursor is not written twice.
+# A closing bracket behind the cursor is not written again.
 CLOSERS: Final = [
     Case("python", "f(|)\n", "a, b)", "a, b"),
     Case("javascript", "f([|]);\n", "a, b]);", "a, b"),
@@ -173,7 +175,7 @@ CLOSERS: Final = [
     Case("yaml", "a: [|]\n", "b, c]", "b, c"),
     Case("shellscript", "a=$(|)\n", "b c)", "b c"),
 ]
-# Lines after the last one that leaves the file whole are dropped.
+# Lines after the last one that leaves the file intact are dropped.
 BROKEN: Final = [
     Case("python", "def f(a):\n    |\n", "b = a\n    c = b)\n    d = (", "b = a"),
     Case("javascript", "function f(a) {\n  |\n}\n", "b(a);\n  c(b]);\n  d(", "b(a);"),

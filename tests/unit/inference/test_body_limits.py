@@ -1,4 +1,4 @@
-"""Bodies that no request can be as large as: how little of them is worked on."""
+"""Bodies larger than any request: only a small part of them is processed."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What was worked out is kept for a while, within bounds of size, each holder's apart."""
+"""Computed values are cached for a while, within size limits, and separately for each holder."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def _memory(clock: FakeClock) -> TtlCache[str]:
 
 
 def _put(memory: TtlCache[str], holder: PartitionKey, number: int, size: int = 1) -> bool:
-    """Whether it had to be made."""
+    """Return True if the value had to be computed."""
     made = []
 
     def make() -> str:

@@ -1,4 +1,4 @@
-"""The shares of a prompt."""
+"""The token budget of a prompt."""
 
 from dataclasses import astuple
 
@@ -45,7 +45,7 @@ def test_less_room_never_means_more_for_any_part(one: int, other: int, wanted: T
 def test_retrieval_is_cut_first_then_files_then_the_suffix_and_the_near_prefix_last(
     total: int, wanted: TokenBudget
 ) -> None:
-    """Whoever lacks a part of its claim leaves nothing to those that are cut before it."""
+    """A part that gets less than its claim leaves nothing to the parts that are cut before it."""
     near, suffix, files = (
         min(want, claim) for want, claim in zip(astuple(wanted)[:3], (400, 200, 300), strict=True)
     )

@@ -1,4 +1,4 @@
-"""What clients are told of a spent budget: nothing to show in editors, an error in chats."""
+"""Responses when a budget is exhausted: nothing to show in editors, an error in chats."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whose spending a budget counts, in the form that is written and in the one of before."""
+"""The users to whom a budget applies, in the current format and in the previous one."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ budgeted = st.lists(
 
 
 def _older(budgets: Budgeted) -> SpendingLimits:
-    """As it was written before: each budget with its people."""
+    """Return the limits in the previous format: each budget with its users."""
     return SpendingLimits(
         budgets=tuple(
             HardBudget(f"b{place}", scope, 1, tuple(sorted(people)))
@@ -47,7 +47,7 @@ def _newer(budgets: Budgeted) -> SpendingLimits:
 
 
 def _read(spending: SpendingLimits) -> SpendingByUser:
-    """As a gateway has it from Redis."""
+    """Return the spending as a gateway reads it from Redis."""
     data = encode_snapshot(make_snapshot(spending=spending))
     return SpendingByUser(decode_snapshot(data).spending)
 
@@ -83,7 +83,7 @@ def test_a_place_that_there_is_not_is_passed_over() -> None:
 
 
 def test_each_of_many_people_in_many_teams_is_named_once() -> None:
-    """What a gateway decodes on its event loop: it was 76 MB with the people of each budget."""
+    """A gateway decodes this on its event loop: with the users of each budget it was 76 MB."""
     people = [UserId(str(UUID(int=number))) for number in range(2_000)]
     budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
     places = dict.fromkeys(people, encode_indexes(range(1_000)))

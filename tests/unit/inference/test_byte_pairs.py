@@ -1,4 +1,4 @@
-"""The same tokens as the model's own library gives, or none."""
+"""The same tokens as the model's own library produces, or none."""
 
 import json
 import sysconfig
@@ -52,7 +52,7 @@ def as_gpt_2() -> HfTokenizer:
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> HfTokenizer:
-    """The demonstration's, but for one property."""
+    """Return the demonstration tokenizer with one property changed."""
     description = json.loads(demo().to_str())
     change(description)
     return HfTokenizer.from_str(json.dumps(description))

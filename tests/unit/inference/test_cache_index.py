@@ -1,4 +1,4 @@
-"""The index of what replicas hold, fed with events as vLLM makes them."""
+"""The index of the replicas' cached blocks, fed with events as vLLM publishes them."""
 
 import os
 from typing import Any
@@ -18,14 +18,14 @@ from inference.prefix_cache.kv_events import (
 )
 
 OURS, THEIRS = CacheSalt("a" * 64), CacheSalt("b" * 64)
-PROMPT = list(range(100, 165))  # four blocks of 16, and a token
+PROMPT = list(range(100, 165))  # four blocks of 16, and one more token
 URL = "http://one:1"
 
 
 def _stored(
     first: int, count: int, *, salt: str = OURS, tokens: list[int] = PROMPT, **fields: Any
 ) -> BlockStored:
-    """Blocks `first` to `first + count` of a prompt; the engine's hash of a block is its number."""
+    """Return blocks `first` to `first + count` of a prompt; a block's hash is its number."""
     extra: list[list[Any] | None] = [None] * count
     if first == 0:
         extra[0] = [salt]

@@ -1,4 +1,4 @@
-"""The catalogue of pools, as an operator wrote it."""
+"""The catalogue of pools, as written by an operator."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Chats as prompts: the model's own template around the turns that fit."""
+"""Chats as prompts: the model's own template with the turns that fit."""
 
 import json
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_the_oldest_turns_are_cut_first_and_the_system_stays(writer: PromptWrite
     assert "The question?" in text
     assert "user 0 " not in text
     assert "assistant 19 " in text
-    assert text.split("<|im_start|>")[2].startswith("user")  # no answer without its question
+    assert text.split("<|im_start|>")[2].startswith("user")  # no response without its question
 
 
 def test_a_turn_beyond_the_budget_keeps_its_end(writer: PromptWriter) -> None:

@@ -1,4 +1,4 @@
-"""The circuit of a replica: the whole table, and how requests and probes move it."""
+"""The circuit breaker of a replica: the whole table, and its transitions by requests and probes."""
 
 import pytest
 

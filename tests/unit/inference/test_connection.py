@@ -1,4 +1,4 @@
-"""One client's stream: every completion has one end, whatever the client does."""
+"""One client's stream: every completion ends exactly once, whatever the client does."""
 
 import asyncio
 import gc
@@ -267,7 +267,7 @@ async def test_a_bad_frame_is_answered_and_the_connection_goes_on(
     assert editor.ends("2") == ["stop"]
 
 
-# The twins: the client has left.
+# The twins: the client has disconnected.
 
 
 async def test_closing_ends_all_that_is_under_way() -> None:

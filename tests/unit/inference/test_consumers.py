@@ -1,4 +1,4 @@
-"""The consumers under clients that leave, dawdle or have no key."""
+"""The consumers with clients that disconnect, are slow or have no key."""
 
 import asyncio
 import json
@@ -95,7 +95,7 @@ async def test_a_stranger_is_refused_though_no_body_ever_comes() -> None:
 
 
 async def test_a_body_that_never_comes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_RECEIVE_S", 0.01)  # the pause itself, not our code
+    monkeypatch.setattr(http, "MAX_RECEIVE_S", 0.01)  # the time limit itself, not our code
     server = FakeServer(http_scope(PATH, key=KEY.text))
 
     await run_openai(FakeGateway(), server)
@@ -104,7 +104,7 @@ async def test_a_body_that_never_comes_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 async def _half_sent(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
-    """So many bodies of 7 MB each, of which the rest does not come; those that were refused."""
+    """Send incomplete bodies of 7 MB each, and return the rejected ones."""
     servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
     for server in servers:
         server.sends("http.request", body=b"x" * 7 * 1024 * 1024, more_body=True)
@@ -184,7 +184,7 @@ async def test_the_exchange_ends_with_the_answer() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
 
-    await run_openai(gateway, server)  # no disconnect is ever sent
+    await run_openai(gateway, server)  # no disconnect message is ever sent
 
     assert server.messages[-1]["body"].endswith(b"data: [DONE]\n\n")
 
@@ -251,7 +251,7 @@ async def test_a_socket_that_takes_no_answer_leaves_nothing_behind() -> None:
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 
-    # Who still watched the key would hear of its end, and would close the socket.
+    # A remaining watcher of the key would be notified of its end, and would close the socket.
     gateway.authority.replace(msgspec.structs.replace(make_snapshot(), version=2))
     await asyncio.sleep(0.01)
     assert [message["type"] for message in server.messages] == ["websocket.accept"]

@@ -1,4 +1,4 @@
-"""The text around the cursor, as a layout wants it."""
+"""The text around the cursor, in the form that a layout needs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a completion ends: the filter's pure core."""
+"""The end of a completion: the filter's pure core."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,7 +17,8 @@ from tests.fakes.requests import make_request
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cursor between `prefix` and `suffix`, what the engine writes, and what is shown of it."""
+    """A cursor between `prefix` and `suffix`, the engine's text, and the part of it that is
+    shown."""
 
     prefix: str
     written: str
@@ -144,7 +145,7 @@ CASES: Final = {
     "nothing": Case("a = ", "", ""),
     "blank lines": Case("def f():\n    ", "\n\n   \n", ""),
     "line breaks at the end": Case("", "a\n\n\n", "a"),
-    # a blank line ends what was not asked for
+    # a blank line ends text that was not asked for
     "a blank line while typing": Case(
         "def f():\n    ", "a()\n\n    b()\n", "a()", mode=Mode.INLINE
     ),

@@ -1,4 +1,4 @@
-"""Each protocol's answers, byte for byte where its clients are strict."""
+"""The responses of each protocol, byte for byte where its clients are strict."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from tests.fakes.http_gateway import ask, drafted
 
 
 def scrubbed(server: FakeServer) -> str:
-    """The body with its request id replaced, of which nobody can know it before."""
+    """Return the body with its unpredictable request ID replaced."""
     text = server.body.decode()
     return re.sub(r"(cmpl-)[0-9a-f-]{36}", r"\1ID", text)
 
@@ -200,7 +200,7 @@ async def test_tabbys_segments_are_asked_at_openais_address() -> None:
     assert scrubbed(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
     prompt = drafted(gateway)
     assert "src/main.py" in prompt
-    assert prompt.index("a.py") < prompt.index("declared")  # in the order of their paths
+    assert prompt.index("a.py") < prompt.index("declared")  # sorted by path
     assert [each.protocol for each in gateway.journal.completions] == ["tabby"]
 
 

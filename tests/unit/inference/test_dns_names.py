@@ -1,4 +1,4 @@
-"""Addresses of names, asked of a DNS server on this machine."""
+"""Addresses of names, resolved by a DNS server on this machine."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""The feed of drained replicas, over a Redis of a few lines (`tests/integration/gateway` has the
-real one)."""
+"""The feed of drained replicas, over a fake Redis (`tests/integration/gateway` uses the real
+one)."""
 
 from typing import cast
 
@@ -65,7 +65,7 @@ async def test_a_redis_that_lost_its_memory_counts_anew() -> None:
     redis.lose_everything()
     await feed.sync()
 
-    redis.drain("two:1")  # the first again, as the one that was seen
+    redis.drain("two:1")  # version 1 again, which was already seen
     await feed.sync()
 
     assert replicas.is_drained(TWO)

@@ -1,4 +1,4 @@
-"""Which editor asks, by its headers."""
+"""Recognition of the editor by its headers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The part of a file around the cursor that is enough to parse what is written there."""
+"""The part of a file around the cursor that is sufficient for parsing the new text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Which files are no context."""
+"""Files that are not used as context."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Experiments: who is in which variant, and files that are refused."""
+"""Experiments: the assignment to variants, and invalid files."""
 
 from collections import Counter
 from pathlib import Path

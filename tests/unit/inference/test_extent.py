@@ -1,4 +1,4 @@
-"""Whether a completion is a line or a block."""
+"""The choice between a single line and a block."""
 
 import pytest
 

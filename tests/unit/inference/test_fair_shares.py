@@ -1,4 +1,4 @@
-"""Fair shares: whom a pool near its limit lets in."""
+"""Fair shares: the requests that a pool near its limit admits."""
 
 import pytest
 

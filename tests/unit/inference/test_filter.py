@@ -1,4 +1,4 @@
-"""filter: what goes on of the engine's stream, and how the completion ended."""
+"""filter: the forwarded part of the engine's stream, and the completion's finish reason."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -140,7 +140,7 @@ async def test_an_engines_failure_goes_on() -> None:
 
 
 class _Watched:
-    """Says chunks for ever and knows whether it was closed."""
+    """Yields chunks without end, and records whether it was closed."""
 
     def __init__(self, chunks: Sequence[EngineChunk]) -> None:
         self.chunks = chunks

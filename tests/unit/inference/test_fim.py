@@ -1,4 +1,4 @@
-"""Model families: how one is recognised, and where it wants the parts."""
+"""Model families: their recognition, and their order of parts."""
 
 import pytest
 from tokenizers import AddedToken
@@ -27,7 +27,7 @@ from inference.context.prompt.model_families import (
 )
 from inference.context.tokenization.tokenizer import Tokenizer
 
-# Vocabularies as the models' own tokenizers have them.
+# Vocabularies of the models' own tokenizers.
 QWEN = (
     *("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>"),
     *("<|file_sep|>", "<|repo_name|>", "<|endoftext|>"),

@@ -1,4 +1,4 @@
-"""A client can tell on every protocol how a completion ended, above all an empty one."""
+"""Every protocol reports how a completion ended, above all an empty one."""
 
 import json
 from pathlib import Path
@@ -23,9 +23,7 @@ from tests.fakes.http_gateway import ask
 from tests.fakes.requests import make_account
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
-_ENDED: Final = sorted(
-    set(FinishReason) - {FinishReason.ERROR}
-)  # an error has an answer of its own
+_ENDED: Final = sorted(set(FinishReason) - {FinishReason.ERROR})  # errors have a separate response
 _OTHERWISE: Final = sorted({*_ENDED} - {FinishReason.STOP, FinishReason.LENGTH})
 _MESSAGES: Final = [{"role": "user", "content": "a"}]
 _BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {

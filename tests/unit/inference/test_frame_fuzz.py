@@ -1,5 +1,5 @@
-"""Frames of any kind, in any order: the connection goes on, ends all that it began, and repeats
-nothing of what it was sent."""
+"""Any frames in any order: the connection survives, ends all its completions, and echoes no
+input."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ frames = st.builds(
     st.one_of(st.sampled_from(["1", "2", PLANT]), values),
     st.dictionaries(st.sampled_from(names), values, max_size=6),
 )
-# Well-formed ones in between, so that there is something under way to meet.
+# Valid frames in between, so that some completions are in flight.
 whole = st.builds(
     lambda identifier: {"type": "complete", "id": identifier, "prefix": PLANT, "path": "a.py"},
     st.sampled_from(["1", "2", "3"]),
@@ -65,5 +65,5 @@ async def test_no_frames_end_the_connection_or_are_repeated(
 
 
 def _said(answer: Any) -> str:
-    """All that is ours in an answer: the id is the client's own name for it."""
+    """Return all of our own text in a response; the ID was chosen by the client."""
     return f"{answer.code} {answer.message}" if isinstance(answer, ErrorFrame) else ""

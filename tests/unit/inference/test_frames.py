@@ -1,4 +1,4 @@
-"""Frames on the wire: what is understood, and what is refused by which code."""
+"""Frames on the wire: accepted ones, and the codes of rejected ones."""
 
 import json
 from contextlib import suppress

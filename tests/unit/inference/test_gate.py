@@ -1,4 +1,4 @@
-"""What of the cut text goes out, and when."""
+"""The part of the truncated text that is sent, and when."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +33,7 @@ def _gate(before: str = "", /, **checks: Callable[..., object]) -> LineGate:
 
 
 def _pass(gate: LineGate, *pieces: str) -> str:
-    """What is to be shown in the end."""
+    """Return the text that is finally shown."""
     sent = "".join(gate.feed(piece) for piece in pieces) + gate.finish()
     return "" if gate.is_withheld else sent
 

@@ -224,7 +224,7 @@ async def test_a_stalled_loop_shows_as_lag() -> None:
     probing = asyncio.create_task(lag.run())
     await asyncio.sleep(0)
 
-    clock.pass_s(PROBE_EVERY_S + 0.3)  # what the clock says when the probe is woken
+    clock.pass_s(PROBE_EVERY_S + 0.3)  # the clock's reading when the probe wakes up
     await asyncio.sleep(PROBE_EVERY_S * 1.5)
     probing.cancel()
 

@@ -1,4 +1,5 @@
-"""generate: the engine is asked, the account is kept, and the engine is left whatever happens."""
+"""generate: the engine is called, the trace is filled in, and the engine's stream is always
+closed."""
 
 import asyncio
 from dataclasses import replace
@@ -26,7 +27,7 @@ ASKED = make_engine_request(replica=ONE, others=(TWO,))
 
 
 class _Characters:
-    """A token each."""
+    """A tokenizer with one token per character."""
 
     def encode(self, text: str) -> list[int]:
         return [ord(character) for character in text]
@@ -289,7 +290,7 @@ async def test_a_reader_that_has_enough_ends_the_engine() -> None:
 
 
 async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the deadline itself, not our code
+    monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the time limit itself, not our code
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
 
     with pytest.raises(EngineError) as failed:
@@ -303,7 +304,7 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
 async def test_a_client_that_reads_too_slowly_is_to_blame_for_the_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the deadline itself, not our code
+    monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the time limit itself, not our code
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
     account = make_account()
     account.client_wait_s = MAX_SEND_S + 1

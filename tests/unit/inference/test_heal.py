@@ -1,4 +1,4 @@
-"""A word that was being typed, written anew by the model."""
+"""Token healing: the model writes the partial word at the cursor again."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The client to engines, against a server that says exactly what a test tells it to."""
+"""The HTTP client for engines, against a server with exact responses."""
 
 import asyncio
 import ssl
@@ -123,7 +123,7 @@ async def test_a_loss_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None:
-    """The last line is all that matters; the connection is kept once the end is there."""
+    """Only the last line matters; the connection is kept once the end has arrived."""
     async with serving(WHOLE.removesuffix(END), WHOLE) as (server, client):
         answer = await client.post(server.url, b"{}")
         await answer.lines()
@@ -238,7 +238,8 @@ async def test_a_second_answer_to_one_request_is_not_taken_for_the_next_one_s() 
 
 
 async def test_what_comes_unasked_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 60.0)  # else idleness would close it as well
+    # otherwise idleness would close it as well
+    monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 60.0)
     async with serving(WHOLE, WHOLE) as (server, client):
         await lines_of(server, client)
         server.writers[0].write(WHOLE)
@@ -267,7 +268,7 @@ async def test_an_answer_that_nobody_reads_is_not_held_in_memory() -> None:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With its key in one file, for 127.0.0.1."""
+    """Return a certificate for 127.0.0.1 with its key in one file."""
     file = tmp_path_factory.mktemp("tls") / "engine.pem"
     command = (
         *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
@@ -300,7 +301,7 @@ async def test_a_server_whose_certificate_nobody_trusts_is_not_asked(certificate
         assert server.requests == []
 
 
-# The twins: who asked has left.
+# The twins: the caller has left.
 
 
 async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], answer: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The journal: nothing is lost by a failed shipment, a dead writer, or a full disk."""
+"""The journal: a failed shipment, a dead writer or a full disk loses nothing."""
 
 import asyncio
 import os
@@ -131,7 +131,7 @@ async def test_what_is_shipped_and_not_ingested_stays_in_its_file(tmp_path: Path
 
     await journal.ship(shipment)
 
-    assert len(_segments(tmp_path)) == 2  # its own, and the one that is written
+    assert len(_segments(tmp_path)) == 2  # its own, and the one being written
     assert shipment.records == RECORDS[:1]
 
 
@@ -186,7 +186,7 @@ async def test_a_server_that_changes_within_a_segment_gets_all_of_it(tmp_path: P
 
 
 class ChangingServer(FakeShipment):
-    """After its first delivery."""
+    """A server that restarts after its first delivery."""
 
     async def send(self, batches: list[bytes]) -> ShipmentReceipt:
         receipt = await super().send(batches)
@@ -200,7 +200,7 @@ async def _run_until_shipped(
     running = asyncio.create_task(journal.run(shipment))
     try:
         await until(lambda: len(shipment.records) >= num_records)
-        await asyncio.sleep(0.1)  # were something sent twice, it would be seen
+        await asyncio.sleep(0.1)  # long enough to see a second delivery
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -300,11 +300,11 @@ async def test_a_segment_that_another_gateway_shipped_is_none_of_ours(tmp_path: 
 
 @contextmanager
 def _full_disk(num_bytes: int) -> Iterator[None]:
-    """No file may grow beyond `num_bytes`: what is over is written short, then refused."""
+    """Limit files to `num_bytes`: a write beyond that is short, and the next one fails."""
     limits, handler = getrlimit(RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     setrlimit(RLIMIT_FSIZE, (num_bytes, limits[1]))
     try:
-        with capture_logs():  # what captures the output is a file, too
+        with capture_logs():  # the captured output is a file too
             yield
     finally:
         setrlimit(RLIMIT_FSIZE, limits)

@@ -1,4 +1,4 @@
-"""Addresses of a service's endpoints, from a server that speaks the Kubernetes API's watches."""
+"""Addresses of a service's endpoints, from a fake Kubernetes API with watches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -131,7 +131,7 @@ async def test_other_services_and_namespaces_are_not_asked_for(
     server.has("elsewhere", endpoint("10.9.0.2"), namespace="elsewhere")
 
     async with _names(server, tmp_path, "engines", "engines.elsewhere") as names:
-        # Without a namespace it is the account's own.
+        # Without a namespace, it is the service account's own.
         assert await names.addresses("engines") == {"10.0.0.1"}
         assert await names.addresses("engines.elsewhere") == {"10.9.0.2"}
 
@@ -185,7 +185,7 @@ async def test_an_outage_takes_nobody_away_and_is_caught_up_with(
 async def test_a_list_that_hangs_ends_no_watch(
     server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the deadline itself, not our code
+    monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
     server.held = asyncio.Event()
     async with _running(server, tmp_path) as watched:
         await until(lambda: server.asked.count("list") > 1)

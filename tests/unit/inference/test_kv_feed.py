@@ -1,4 +1,4 @@
-"""The feed of KV events, from a publisher that numbers, loses and replays as vLLM does."""
+"""The feed of KV events, from a publisher that numbers, loses and replays events as vLLM does."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ END = (-1).to_bytes(8, "big", signed=True)
 
 
 def _batch(block: int) -> bytes:
-    """Stores one block of four tokens, a prompt of its own."""
+    """Return a batch that stores one block of four tokens, from a separate prompt."""
     event: dict[str, Any] = {"type": "BlockStored", "block_hashes": [block]}
     event |= {"parent_block_hash": None, "token_ids": [block] * 4, "block_size": 4}
     event |= {"medium": "GPU", "extra_keys": [[SALT]]}
@@ -38,7 +38,7 @@ class Engine:
     num_replays: int = 0
 
     async def publishes(self, *numbers: int, loses: bool = False) -> None:
-        """A block of the batch's own number in each."""
+        """Publish batches, each with a block that has the batch's number."""
         for number in numbers:
             self.kept.append((number, _batch(number)))
             if not loses:
@@ -71,7 +71,7 @@ async def _engine(*, replays: bool, kept: tuple[int, ...] = ()) -> AsyncIterator
     feed = KvEventFeed(KvEventPublication("one", events, replay if replays else None), engine.held)
     tasks = [asyncio.create_task(engine.replays(router)), asyncio.create_task(feed.run())]
     try:
-        await publisher.recv()  # the subscription
+        await publisher.recv()  # the subscription message
         if replays:
             await until(lambda: engine.num_replays == 1)
         yield engine

@@ -1,4 +1,4 @@
-"""Which replica is left alone because those who ask it wait."""
+"""Outlier detection: a replica gets no requests while its first tokens are late."""
 
 import pytest
 
@@ -15,7 +15,7 @@ RESTED_S = LATER_S + EJECTION_S
 
 
 def _asked_by(num: int) -> LatencyOutlierDetector[object]:
-    """All at once."""
+    """Start this many requests at once."""
     lateness = LatencyOutlierDetector[object]()
     for request in range(num):
         lateness.asked(request, until_s=LATE_S)
@@ -23,7 +23,7 @@ def _asked_by(num: int) -> LatencyOutlierDetector[object]:
 
 
 def _late() -> LatencyOutlierDetector[object]:
-    """Since LATER_S, and nobody waits there any more."""
+    """Return a detector that ejected its replica at LATER_S, with no requests waiting."""
     lateness = _asked_by(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         lateness.answered(request, LATER_S)
@@ -121,7 +121,7 @@ def test_what_becomes_of_that_one_decides(took_s: float, is_late: bool) -> None:
 
 
 def _rested_s(lateness: LatencyOutlierDetector[object], since_s: float) -> float:
-    """How long it is left alone, to a tenth of a second."""
+    """Return how long the replica gets no requests, to a tenth of a second."""
     tenths = 0
     while lateness.is_late(since_s + tenths / 10):
         tenths += 1

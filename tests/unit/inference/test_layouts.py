@@ -1,4 +1,4 @@
-"""What of a prompt stays as it was, what is not shown, and what a variant has otherwise."""
+"""The stable part of a prompt, the omitted part, and the differences of a variant."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -27,7 +27,7 @@ from tests.fakes.tenants import make_policy, make_principal
 
 
 def _shared_tokens(prompts: list[Prompt]) -> list[float]:
-    """Of each prompt's tokens, the share with which the next one begins."""
+    """Return the share of each prompt's tokens with which the next prompt begins."""
     ids = [prompt.token_ids for prompt in prompts]
     return [
         next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))

@@ -1,4 +1,4 @@
-"""Leases whose calls are lost or late, whose gateways die, and whose limits change."""
+"""Leases with lost or late calls, dead gateways and changed limits."""
 
 import asyncio
 from dataclasses import replace

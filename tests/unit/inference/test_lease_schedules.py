@@ -1,5 +1,7 @@
-"""Leases on a bad network, in virtual time: whatever is late, lost, repeated or out of order, no
-budget is exceeded by more than its bound, nobody is refused below it by more, and nothing is lost.
+"""Leases on a bad network, in virtual time: calls are late, lost, repeated or reordered.
+
+No budget is exceeded by more than its bound, no request is rejected below it by more, and no unit
+is lost.
 """
 
 import asyncio
@@ -47,7 +49,7 @@ class Quality:
 
     slow: float = 0.0  # answered after 0.6 s, which is too late
     lost: float = 0.0  # never arrive
-    unanswered: float = 0.0  # arrive, and their answers do not
+    unanswered: float = 0.0  # arrive, but their responses do not
     repeated: float = 0.0  # arrive once more, up to two minutes later
     delayed: float = 0.0  # arrive up to two minutes later
 
@@ -61,7 +63,7 @@ DEAF: Final = Quality(unanswered=1.0)
 
 
 class Network:
-    """The way to the store. What was sent arrives although the sender waits no longer."""
+    """The network to the store. A sent call arrives even if the sender has timed out."""
 
     def __init__(self, store: FakeLeaseStore, chance: random.Random) -> None:
         self.quality = CALM
@@ -99,14 +101,14 @@ class Gateway:
     is_killed: bool = False
 
     def kill(self) -> None:
-        """Nothing is returned, settled or told any more."""
+        """Stop at once: nothing is returned, settled or reported any more."""
         self.sweeping.cancel()
         self.is_killed = True
 
 
 @dataclass
 class World:
-    """Gateways that share a budget, and what they have truly spent of it."""
+    """Gateways that share a budget, and their true spending from it."""
 
     chance: random.Random
     store: FakeLeaseStore = field(init=False)
@@ -114,7 +116,7 @@ class World:
     gateways: list[Gateway] = field(init=False)
     past: list[Gateway] = field(default_factory=list)
     rule: BucketSpec = BUDGET
-    most: int = BUDGET.capacity  # that the limit ever was
+    most: int = BUDGET.capacity  # the highest limit so far
     consumed: int = 0
     requests: set[asyncio.Task[None]] = field(default_factory=set)
     errors: list[BaseException] = field(default_factory=list)  # of requests that have ended
@@ -133,11 +135,12 @@ class World:
         return [*self.gateways, *self.past]
 
     def bound(self) -> int:
-        """Of each gateway process: what it holds for requests and beyond them."""
+        """Return the bound of all gateway processes: reserved units, and those beyond them."""
         return sum(gateway.most_reserved + MAX_LEASE for gateway in self.all)
 
     def ask(self, phase: "Phase") -> None:
-        """At most four at once of a gateway, so that the bounds stay small."""
+        """Send a request, with at most four at once for each gateway, so that the bounds stay
+        small."""
         gateway = self.chance.choice(self.gateways)
         if gateway.reserved > 3 * MAX_UNITS:
             return
@@ -200,7 +203,7 @@ class World:
             self.network.quality = QUALITIES[action]
 
     async def settle_down(self) -> None:
-        """All requests end, the network is well, and nobody asks for a while."""
+        """Let all requests end on a healthy network, and wait for a while."""
         self.network.quality = CALM
         while self.requests:
             await asyncio.wait(self.requests)
@@ -213,11 +216,11 @@ QUALITIES: Final = {"calm": CALM, "slow": SLOW, "bad": BAD, "cut": CUT, "deaf": 
 
 @dataclass(frozen=True)
 class Phase:
-    change: str  # at its beginning
-    number: int  # of the gateway that it is about
+    change: str  # applied at its beginning
+    number: int  # index of the gateway that the change concerns
     num_requests: int
-    pause_s: float  # between two, on average
-    lasts_s: float  # each, at most
+    pause_s: float  # between two requests, on average
+    lasts_s: float  # of each request, at most
 
 
 PHASES = st.builds(
@@ -249,7 +252,7 @@ async def _is_let_through(gateway: Gateway, want: SpendRequest) -> bool:
 
 @pytest.fixture(autouse=True, scope="module")
 def _logs_are_off() -> Iterator[None]:
-    """There would be thousands of lines."""
+    """Suppress thousands of log lines."""
     with structlog.testing.capture_logs():
         yield
 
@@ -288,7 +291,7 @@ def test_no_schedule_lets_more_through_than_a_rate_and_its_bursts(
             if await _is_let_through(gateway, SpendRequest(RATE, units)):
                 let_through.append((VirtualClock().monotonic_s(), units))
             await asyncio.sleep(world.chance.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
-        # A gateway that the store does not answer keeps the rate alone.
+        # A gateway without a response from the store keeps the rate on its own.
         num_counts = len(world.gateways) + 1 if quality is BAD else 1
 
         for first, (start_s, _) in enumerate(let_through):

@@ -1,4 +1,4 @@
-"""Leases: few calls of the store, never more than the rate, and life without the store."""
+"""Leases: few calls to the store, never more than the rate, and operation without the store."""
 
 import asyncio
 from dataclasses import replace
@@ -123,7 +123,7 @@ async def test_a_gateway_that_closes_beside_a_call_that_has_not_begun_gives_all_
 ) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
-    # One unit more than the lease has, so that a call is prepared; it runs in the next turn.
+    # One unit more than the lease has, so that a call is prepared; it runs in the next iteration.
     renewing = asyncio.ensure_future(here.leases.take([SpendRequest(BUDGET, 99)]))
     await asyncio.sleep(0)
     renewing.cancel()
@@ -219,7 +219,7 @@ async def test_what_a_rate_let_through_without_the_store_is_not_booked_afterward
     store.clock.pass_s(PROBE_S)
     await gateway.spends(SpendRequest(RULE, 1))
 
-    # It has come back by itself meanwhile, however long the store was away.
+    # Units have returned by themselves meanwhile, however long the store was down.
     assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 50
 
 

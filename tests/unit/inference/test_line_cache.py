@@ -1,4 +1,4 @@
-"""Lines that were tokenised a moment ago are not tokenised again, for their holder only."""
+"""Recently tokenised lines are not tokenised again, for the same holder only."""
 
 import pytest
 from detect_secrets.util.filetype import FileType
@@ -18,7 +18,7 @@ PYTHON, INI = FileType.PYTHON, FileType.INI
 
 
 class Counting:
-    """The demonstration tokenizer, and how many lines it was asked for."""
+    """The demonstration tokenizer, with a count of the lines that it encoded."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tokens: Tokenizer = TOKENS

@@ -1,4 +1,4 @@
-"""Load: who comes in, who is shed, and what is learnt from each."""
+"""Load shedding: admitted and shed requests, and the measurements taken from each."""
 
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
@@ -41,7 +41,7 @@ class Gateway:
             return dropped.finish is not FinishReason.SHED
 
     def holds(self, count: int, *, pool: str = POOL) -> list[RequestTrace]:
-        """So many that stay under way and wait."""
+        """Hold this many requests in flight, in the queue."""
         accounts = [make_account(self.clock) for _ in range(count)]
         for account in accounts:
             self.open.enter_context(self.one(account, pool, trigger=Trigger.MANUAL))
@@ -59,7 +59,7 @@ class Gateway:
                     account.heard(generated_tokens=1, cached_tokens=None)
 
     def learns_a_small_limit(self) -> None:
-        """By an ease of 10 ms, and then a crowd that takes far too long."""
+        """Measure 10 ms without load, and then a crowd that takes much too long."""
         self.serves(10.0, times=20)
         self.serves(TARGET_MS * 4, num_together=12, times=3)
 

@@ -1,4 +1,4 @@
-"""What a pool's load does over minutes, in simulated time (tests.fakes.queueing)."""
+"""The behaviour of a pool under load over minutes, in simulated time (tests.fakes.queueing)."""
 
 from collections.abc import Callable
 
@@ -56,7 +56,7 @@ def test_after_a_burst_everybody_is_served_again_within_five_seconds(burst: Queu
 
 def test_without_shedding_the_same_burst_would_have_broken_the_target() -> None:
     model = QueueModel(rate=_burst)
-    model.load.limit.floor = 10**6  # a pool that takes all
+    model.load.limit.floor = 10**6  # a pool that admits everything
     model.load.limit.value = 1e6
     model.run(BURST_S + 5)
 

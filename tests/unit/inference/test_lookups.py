@@ -1,4 +1,4 @@
-"""What clients look up before they ask for completions, and what lets them in."""
+"""The clients' lookups before they request completions, and their authentication."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Who is a replica of a pool, over a network of fakes."""
+"""The membership of replicas in a pool, over a fake network."""
 
 import asyncio
 from dataclasses import replace
@@ -250,7 +250,7 @@ async def test_what_is_taken_out_again_gets_nothing_more() -> None:
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.round()
 
-    fleet.membership.add({})  # and no round
+    fleet.membership.add({})  # without a round
 
     assert fleet.names() == [ONE]
 
@@ -309,7 +309,7 @@ async def test_what_is_found_while_a_round_is_on_waits_likewise() -> None:
 
     round_ = asyncio.create_task(fleet.membership.round())
     await asyncio.sleep(0.01)
-    fleet.membership.add({})  # draws the line
+    fleet.membership.add({})  # settles the members while the round runs
     meanwhile = fleet.names()
     asking.set()
     await round_
@@ -343,7 +343,7 @@ async def test_what_is_added_says_that_it_serves_the_pools_model() -> None:
 
 @pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"])
 async def test_what_is_added_has_no_voice(address: str) -> None:
-    """Neither of a pool of one, nor as the majority, nor in a gateway that has just begun."""
+    """Neither in a pool of one, nor as the majority, nor in a gateway that has just started."""
     fleet = _growing("10.0.0.0/24")
     others = [address, THREE]
     for name in others:

@@ -16,7 +16,7 @@ from tests.fakes.tenants import ACME, GLOBEX, make_principal
 
 
 def value(families: Iterable[Metric], name: str, **labels: str) -> float | None:
-    """None: there is no such line."""
+    """Return the value of a sample, or None if there is none."""
     for family in families:
         for sample in family.samples:
             if sample.name == name and labels.items() <= sample.labels.items():
@@ -31,7 +31,7 @@ def told(metrics: CompletionMetrics, name: str, **labels: str) -> float | None:
 def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended(took_s={"generate": 0.05}))  # 56 ms with the others' 1 ms each
+    metrics.ended(make_ended(took_s={"generate": 0.05}))  # 56 ms with 1 ms for each other stage
 
     buckets = {
         bound: told(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)

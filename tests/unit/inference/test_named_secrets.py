@@ -1,4 +1,4 @@
-"""What is assigned to a name such as `password`."""
+"""Values assigned to a name such as `password`."""
 
 import re
 

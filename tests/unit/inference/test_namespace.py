@@ -1,4 +1,4 @@
-"""Whose entries of the prefix cache a request may hit."""
+"""The prefix cache entries that a request may hit."""
 
 from caret.contracts.policy import Isolation
 from inference.prefix_cache.namespace import Namespaces

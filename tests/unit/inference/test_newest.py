@@ -1,4 +1,4 @@
-"""Newest wins: who supersedes whom, on one gateway and by what is heard of others."""
+"""Supersession on one gateway, and by notifications of other gateways."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What one tenant, key or request cannot do to the others."""
+"""Isolation: one tenant, key or request cannot affect the others."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The description of the HTTP protocols is the code's own."""
+"""The committed OpenAPI description of the HTTP protocols matches the code."""
 
 import json
 from pathlib import Path

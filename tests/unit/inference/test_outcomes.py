@@ -1,4 +1,4 @@
-"""What becomes of a completion that was shown, as the client reports it over its stream."""
+"""Outcomes of shown completions, as the client reports them over its stream."""
 
 from typing import Any
 
@@ -161,7 +161,8 @@ async def test_persistence_is_told_once_for_each_moment() -> None:
 
     told = [(outcome.span_s, outcome.edit_share) for outcome in editor.journal.outcomes]
     assert told == [(15, 0.25), (30, 0.25), (1_800, 0.25)]
-    assert editor.ends("1") == ["stop", "duplicate_outcome"]  # 100 s: of the 30 s once more
+    # the one at 100 s repeats the one at 30 s
+    assert editor.ends("1") == ["stop", "duplicate_outcome"]
 
 
 async def test_an_acceptance_that_is_told_twice_counts_once() -> None:

@@ -1,4 +1,4 @@
-"""A file's outline: its definitions by their signatures."""
+"""A file's outline: the signatures of its definitions."""
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +11,11 @@ from tests.fakes.clock import FakeClock
 
 
 def roomy() -> ParseBudget:
-    """Whose clock stands."""
+    """Return a budget whose clock does not advance."""
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
-# Path: the file, and what of it is left.
+# The file by its path, and its outline.
 FILES = {
     "a.py": (
         """\

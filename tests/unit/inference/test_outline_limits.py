@@ -1,4 +1,4 @@
-"""An outline takes no longer than it is allowed: else there is none."""
+"""An outline has a time limit; beyond it there is no outline."""
 
 import pytest
 
@@ -10,7 +10,7 @@ TWO = "def f(): pass\ndef g(): pass\n"
 
 
 def roomy() -> ParseBudget:
-    """Whose clock stands."""
+    """Return a budget whose clock does not advance."""
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 

@@ -1,4 +1,4 @@
-"""What waits in vain at a replica that is late is asked of another, if one is better."""
+"""Requests that wait at a late replica are retried on another one, if that is better."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -43,7 +43,7 @@ class _Site:
     async def asked(
         self, num: int, request: EngineRequest = ASKED
     ) -> AsyncIterator[list[asyncio.Task[list[str]]]]:
-        """By as many at once, all of whom wait at the first."""
+        """Send this many requests at once, all of which wait at the first replica."""
         num_before = self.replicas.num_under_way(ONE)
         tasks = [asyncio.create_task(self._ask(request)) for _ in range(num)]
         await until(lambda: self.replicas.num_under_way(ONE) == num_before + num)

@@ -1,4 +1,4 @@
-"""How much of the end of a growing text is the beginning of another one."""
+"""The overlap of the end of a growing text with the beginning of another one."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Of the lines around the cursor a window takes what fits, and begins where it stays put."""
+"""A window takes the lines around the cursor that fit, and begins at a stable place."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ WRITER = writer_of()
 
 
 def _passage(lines: Sequence[str]) -> TokenizedLines:
-    """Each character is a token."""
+    """Return lines in which each character is a token."""
     return join_lines(lines, [[*line.encode()] for line in lines])
 
 

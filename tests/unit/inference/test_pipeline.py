@@ -1,4 +1,4 @@
-"""The sentence as a whole, over fakes: its order, its ends, and what it leaves behind."""
+"""The pipeline as a whole, over fakes: its order, its endings, and its cleanup."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -238,7 +238,7 @@ async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
     return task
 
 
-# The twins: the client has left.
+# The twins: the client has disconnected.
 
 
 @pytest.mark.parametrize("num_read", [0, 1])

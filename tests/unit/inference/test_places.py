@@ -1,4 +1,4 @@
-"""Where a text stands, as each protocol can tell it: what the policy excludes depends on it."""
+"""The path of a file in each protocol: content exclusion depends on it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a client asks about the policy over its stream, so as to send nothing that is excluded."""
+"""`policy` frames, with which a client avoids sending excluded files."""
 
 import json
 

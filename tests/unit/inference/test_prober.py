@@ -1,4 +1,4 @@
-"""Asking replicas how they are, against fakes and against a small server."""
+"""Health probes of replicas, against fakes and a small server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ async def test_who_says_it_is_ill_is_not_asked() -> None:
 
 
 async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the bound itself, not our code
+    monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the time limit itself, not our code
     replicas, probe = ReplicaStates(FakeClock()), FakeProbe(hanging=ONE)
     prober = HealthChecker(probe, replicas, lambda: [ONE, TWO])
 

@@ -1,4 +1,4 @@
-"""The table of states, walked whole."""
+"""The whole product of states and events."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""platform/docs/protocol.md says what the table of states says."""
+"""platform/docs/protocol.md agrees with the table of states."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Completions that are found in the operator's index of public code."""
+"""Completions found in the operator's index of public code."""
 
 import random
 from pathlib import Path
@@ -26,7 +26,7 @@ from inference.filtering.public_code_index import (
 
 _RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]
-# Certain to be found: so long that one of its windows is in the index, wherever it begins.
+# Always found: long enough that one of its windows is in the index, wherever it begins.
 CERTAIN_CHARS = WINDOW_CHARS + WINNOW - 1
 
 

@@ -1,4 +1,5 @@
-"""Quotas: what people do counts, not what their editors send; tokens count as they were used."""
+"""Quotas: users' actions count, not their editors' requests; used tokens count, not reserved
+ones."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ def _limited(**limits: Any) -> Principal:
 
 
 class Client:
-    """Asks again and again, each time at another place."""
+    """Sends requests one after the other, each for another file."""
 
     def __init__(self, quotas: Quotas, principal: Principal) -> None:
         self.quotas = quotas
@@ -43,7 +44,7 @@ class Client:
         account: RequestTrace | None = None,
         ends: BaseException | None = None,
     ) -> str:
-        """The code of the refusal; "": it was let through."""
+        """Return the code of the rejection, or "" if the request is admitted."""
         request = request or self.next_request()
         try:
             async with self.quotas.charged(self.principal, request, account or make_account()):
@@ -137,7 +138,7 @@ async def test_prefetches_cost_a_tenth_where_there_were_as_many_actions() -> Non
         for _ in range(4)
     ]
 
-    # Eleven units of fifty for each pair: six are left, for an action too few.
+    # Eleven units of fifty for each pair: six are left, one action too few.
     assert let_through == [(1, 1)] * 4
     assert await client.is_let_through(1) == 0
 
@@ -152,7 +153,7 @@ async def test_prefetches_that_were_paid_for_in_full_earn_no_others() -> None:
     client = Client(make_quotas(), _limited(user=FIVE))
     await client.is_let_through(1)
 
-    # One at a tenth: 39 units are left, for three.
+    # One at a tenth: 39 units remain, for three.
     assert await client.is_let_through(**PREFETCH) == 1 + 3
 
 
@@ -168,7 +169,7 @@ async def test_no_more_prefetches_are_saved_up_than_an_editor_needs() -> None:
     client = Client(make_quotas(), _limited(user=RateLimit(per_minute=1, burst=100)))
     await client.is_let_through(MAX_PREFETCHES + 10)
 
-    # Of 1,000 units 300 are gone: 20 at a tenth, and 680 left for 68.
+    # Of 1,000 units 300 are used: 20 at a tenth, and 680 remain for 68.
     assert await client.is_let_through(200, **PREFETCH) == MAX_PREFETCHES + 68
 
 
@@ -177,7 +178,7 @@ async def test_what_was_saved_up_is_for_soon_afterwards() -> None:
     client = Client(make_quotas(clock), _limited(user=RateLimit(per_minute=1, burst=100)))
     await client.is_let_through(10)
 
-    clock.pass_s(PREFETCH_S + 1)  # in which one action comes back
+    clock.pass_s(PREFETCH_S + 1)  # meanwhile one action is available again
 
     assert await client.is_let_through(200, **PREFETCH) == 91
 
@@ -292,7 +293,7 @@ async def test_tokens_count_as_they_were_used_not_as_they_were_reserved() -> Non
 
     answers = [await client.asks(account=_used(10, 10)) for _ in range(60)]
 
-    # The last that fits leaves room for its own reservation of 64 tokens and more.
+    # The last one that fits leaves room for its own reservation of at least 64 tokens.
     assert 45 <= answers.count("") <= 50
 
 

@@ -1,4 +1,4 @@
-"""Prompts that clients have rendered for other models, parsed back."""
+"""Prompts that clients have rendered for other models, parsed back into parts."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from inference.context.prompt.fim_parser import ParsedFile, ParsedFimPrompt, par
 from inference.context.prompt.model_families import ALL_MARKERS, FAMILIES
 from inference.gateway.receive import MAX_FILES
 
-# As the plugins' own templates have them.
+# The plug-ins' own templates.
 TEMPLATES = {
     "qwen": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
     "qwen, suffix first": "<|fim_prefix|><|fim_suffix|>{suffix}<|fim_middle|>{prefix}",

@@ -1,4 +1,4 @@
-"""receive: what makes sense goes on, what does not is refused by a code."""
+"""receive: valid requests continue, invalid ones are rejected with a code."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""record and the account: exactly one record, however a completion ends."""
+"""record and the request trace: exactly one record, however a completion ends."""
 
 import asyncio
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""Secrets leave a text before it becomes part of a prompt."""
+"""Secrets are redacted before a text becomes part of a prompt."""
 
 import pkgutil
 import re
@@ -147,7 +147,7 @@ def test_the_quick_look_lets_every_token_through(secret: str, line: str) -> None
 
 @pytest.mark.parametrize("plugin", redact.LONG_TOKENS, ids=lambda plugin: type(plugin).__name__)
 def test_a_long_token_has_a_long_run(plugin: RegexBasedDetector) -> None:
-    """Every expression of it names a length of its own that is long enough."""
+    """Every regular expression of a plug-in requires a long run of characters."""
     for regex in plugin.denylist:
         lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
         assert max(lengths) >= 16 or "soap" in regex.pattern

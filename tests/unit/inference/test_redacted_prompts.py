@@ -1,4 +1,4 @@
-"""Secrets leave prompts on every protocol, raw prompts and chats included."""
+"""Secrets are redacted from prompts on every protocol, including raw prompts and chats."""
 
 import time
 from typing import Any, Final
@@ -97,7 +97,8 @@ def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
 def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(
     num_after: int, line_break: str
 ) -> None:
-    after = (" " * 199 + line_break) * 160  # few tokens: so the window ends by characters
+    # few tokens, so that the window ends by its number of characters
+    after = (" " * 199 + line_break) * 160
     line = _LINE.replace("\n", line_break)
     text = "x" * 40_000 + line_break + line + after[-num_after + len(line) :]
 

@@ -1,4 +1,4 @@
-"""A snippet whose text the prompt holds already is left out."""
+"""A snippet whose text is already in the prompt is left out."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_what_the_prompt_does_not_hold_is_shown() -> None:
     ids=["before", "after", "around"],
 )
 def test_text_of_the_own_file_is_not_repeated(prefix: str, suffix: str) -> None:
-    """Indexed before the file was renamed, say."""
+    """It may have been indexed before the file was renamed."""
     assert _num_snippets(prefix=prefix, suffix=suffix) == 0
 
 

@@ -1,4 +1,4 @@
-"""A model that goes round in circles."""
+"""A model that repeats itself."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_ordinary_lines_are_not(line: str) -> None:
 
 
 def _first_repeated(*lines: str) -> int | None:
-    """Which line is one too many."""
+    """Return the index of the first line that is a repetition."""
     seen = RecentLines()
     for index, line in enumerate(lines):
         if seen.repeats(line):

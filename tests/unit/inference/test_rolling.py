@@ -1,4 +1,4 @@
-"""Rolling quantiles: near enough, and only of the last seconds."""
+"""Rolling quantiles: approximate, and only of the last seconds."""
 
 import pytest
 

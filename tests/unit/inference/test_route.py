@@ -1,4 +1,4 @@
-"""route: which replica a prompt goes to."""
+"""route: the choice of the replica for a prompt."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -131,7 +131,7 @@ async def test_warm_ups_that_wait_make_nobody_late() -> None:
 def _waited_for(
     router: Router, *replicas: Replica, clock: FakeClock, gives_way: bool = False
 ) -> Iterator[None]:
-    """By several, for longer than anybody waits."""
+    """Let several requests wait at these replicas for longer than is acceptable."""
     with ExitStack() as stack:
         for replica in MAX_CONSECUTIVE_LATE * replicas:
             attempt = router.replicas.attempt(replica, gives_way=gives_way, late_after_s=1.0)

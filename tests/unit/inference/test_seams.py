@@ -1,4 +1,4 @@
-"""Texts are cut into lines where their tokens allow it."""
+"""Texts are split into lines where their tokens allow it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a client is told of its prompt: kinds and counts, in order, never text."""
+"""The client's view of its prompt: kinds and counts, in order, never text."""
 
 from typing import Any
 

@@ -12,7 +12,7 @@ from tests.fakes.requests import make_request
 
 
 def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace:
-    """`first_s` to the first token."""
+    """Return a trace with `first_s` to the first token."""
     account = make_ended(took_s={"generate": first_s - 0.006})
     account.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
     return account

@@ -1,5 +1,5 @@
-"""The feed between Redis and the authority, over a Redis of a few lines (`tests/integration` has
-the real one)."""
+"""The feed from Redis to the authority, over a fake Redis (`tests/integration` uses the real
+one)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -92,7 +92,7 @@ async def test_a_redis_that_lost_its_memory_takes_nobody_away() -> None:
 
 
 class _Noting(SnapshotStore):
-    """Notes what happened when."""
+    """Records the order of events."""
 
     events: list[str]
     begun: asyncio.Event
@@ -163,7 +163,7 @@ class _PubSub:
 
 
 class _ShakyRedis(FakeRedis):
-    """Fails so many times before it answers."""
+    """Fails this many times before it responds."""
 
     def __init__(self, *, num_failures: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Requests of languages for which speculation does not pay go to replicas without it."""
+"""Requests in languages for which speculation does not pay go to replicas without it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -57,7 +57,7 @@ def _serves(speculation: SpeculationTracker, account: RequestTrace) -> None:
 async def _learnt(
     *, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED
 ) -> SpeculationTracker:
-    """From forty windows: python is accepted, html as told."""
+    """Return a tracker after forty windows: python is accepted, html as given."""
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(pool), reader, FakeClock())
     await speculation.look()

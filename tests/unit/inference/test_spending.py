@@ -1,4 +1,4 @@
-"""Spending: what was let through never adds up to more than a hard budget, whoever asks at once."""
+"""Budgets: admitted requests never cost more than a hard budget, whatever the concurrency."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from tests.fakes.tenants import ADA, ALICE, GLOBEX, GUS, make_principal
 
 PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
 TOKENS: Final = TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, PRICES))
-MOST: Final = 2_000 + 4 * 64  # micros that an inline request of 64 tokens may cost
+MOST: Final = 2_000 + 4 * 64  # maximum cost in micros of an inline request with 64 tokens
 NOVEMBER: Final = round(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 
 
@@ -71,7 +71,7 @@ async def _asks(
     request: CompletionRequest | None = None,
     ends: BaseException | None = None,
 ) -> str:
-    """How it was refused; "": it was let through."""
+    """Return the code of the rejection, or "" if the request is admitted."""
     try:
         async with quotas.charged(principal, request or make_request(), account or make_account()):
             await asyncio.sleep(0)
@@ -134,7 +134,7 @@ def test_whatever_requests_cost_together_they_never_exceed_the_budget(
 async def test_a_budget_is_settled_with_what_a_request_did_cost() -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(2 * MOST))
 
-    # 10 + 4 x 1 micros each: many more than the two that their reservations would leave room for.
+    # 10 + 4 x 1 micros each: many more fit than the two for which their reservations have room.
     answers = [await _asks(quotas, principal, account=_used(10, 0, 1)) for _ in range(150)]
 
     assert answers == [""] * 150
@@ -147,7 +147,7 @@ async def test_what_is_in_the_cache_costs_less() -> None:
     assert cached == [
         "",
         FinishReason.BUDGET,
-    ]  # 204 micros are gone: a whole reservation does not fit
+    ]  # 204 micros are spent: a whole reservation does not fit
 
 
 @pytest.mark.parametrize("mode", [Mode.INLINE, Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
@@ -290,7 +290,8 @@ async def test_what_was_spent_meanwhile_is_booked_when_the_store_is_back() -> No
     store.is_away = False
     clock.pass_s(PROBE_S)
 
-    await _asks(quotas, principal)  # refused once more, and the store is asked behind its back
+    # rejected again; meanwhile the store is called in the background
+    await _asks(quotas, principal)
     for _ in range(6):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""stream: the client gets the text and one end, whatever it is."""
+"""stream: the client gets the text and exactly one end, whatever it is."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ async def _stream(
 async def _cancelled(
     client: FakeClient, account: RequestTrace, *message: str
 ) -> asyncio.Task[None]:
-    """A stream that is cancelled while it waits for its engine."""
+    """Return a cancelled stream that was waiting for its engine."""
     waiting = asyncio.Event()
 
     async def wait() -> None:
@@ -131,7 +131,7 @@ async def test_what_an_engine_says_cannot_pass_for_a_reason() -> None:
     assert task.cancelled()
 
 
-# The twins: the client has left.
+# The twins: the client has disconnected.
 
 
 async def test_a_client_that_leaves_ends_its_completion_as_cancelled() -> None:

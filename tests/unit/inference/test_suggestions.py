@@ -1,4 +1,4 @@
-"""What Tabby's agents tell of a suggestion becomes its outcome."""
+"""Reports of Tabby's agents about a suggestion become its outcome."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def make_gateway() -> FakeGateway:
 
 
 async def suggested(gateway: FakeGateway) -> str:
-    """A completion's id, as the agent knows it."""
+    """Return a completion's ID, as the agent knows it."""
     server = await ask(gateway, "/v1/completions", SEGMENTS)
     return str(json.loads(server.body)["id"])
 

@@ -1,4 +1,4 @@
-"""Lines are suspected of every secret that the rules would find in them."""
+"""The secret prefilter selects every line in which the rules would find a secret."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""Whether a completion leaves the file more broken than it was, in each language."""
+"""The check whether a completion breaks the file's syntax, in each language."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,10 +13,10 @@ from inference.filtering.syntax_check import Parse, SyntaxChecker, make_parser
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The cursor is at the bar."""
+    """A test case with the cursor at the bar."""
 
     text: str
-    good: tuple[str, ...]  # leave the file as whole as it was, or may be finished
+    good: tuple[str, ...]  # completions that leave the file intact, or may still be finished
     bad: tuple[str, ...]
 
 
@@ -192,7 +192,7 @@ BIG: Final = "class A:\n" + "".join(METHOD.format(number) for number in range(1_
 
 
 def _in_big(completion: str) -> tuple[bool, CountingParser]:
-    """Asked in the middle of a class of 5,000 lines."""
+    """Check a completion in the middle of a class of 5,000 lines."""
     middle = BIG.index("        return self.g", len(BIG) // 2) + len("        ")
     parser = CountingParser(make_parser(Grammar.PYTHON))
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=BIG[:middle], suffix="\n" + BIG[middle:])

@@ -1,4 +1,4 @@
-"""Texts are encoded line by line where nobody can tell."""
+"""Texts are encoded line by line if that makes no difference."""
 
 import inspect
 from argparse import ArgumentParser
@@ -72,7 +72,7 @@ def test_lines_are_the_text() -> None:
     assert "".join(TOKENS.lines(CODE)) == CODE
 
 
-# Qwen's and GPT-4's: punctuation takes the line break after it, so lines are cut behind it.
+# Qwen's and GPT-4's: punctuation includes the line break after it, so lines are split behind it.
 _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -80,7 +80,7 @@ _QWEN = (
 
 
 def byte_level(pattern: str) -> HfTokenizer:
-    """Trained on nothing: each byte of each piece is a token, so pieces must be told apart."""
+    """Return an untrained tokenizer: each byte of a piece is a token, so pieces stay distinct."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: number for number, letter in enumerate(alphabet)}
     newline, colon = "Ċ", ":"
@@ -115,7 +115,7 @@ def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -
 
 
 def by_its_own_library() -> Tokenizer:
-    """Pieces cut in two steps, which nothing but the model's own library is known to cut alike."""
+    """Return a tokenizer that splits in two steps, which only the model's own library handles."""
     tokenizer = HfTokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
     never = pre_tokenizers.Split("\0\0", "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([never, tokenizer.pre_tokenizer])

@@ -136,7 +136,7 @@ def test_what_is_no_trace_parent_is_none(header: str | None) -> None:
 
 
 def test_a_share_of_the_requests_is_that_share() -> None:
-    """The ids are not wholly random: of the bits that samplers look at two are always the same."""
+    """IDs are not entirely random: two of the bits that samplers use are constant."""
     account, sampled = make_ended(), 0
 
     for _ in range(2_000):

@@ -1,4 +1,4 @@
-"""Characters typed by hand, as a client tells of them over its stream."""
+"""`typed` frames, with which a client reports characters typed by hand."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from tests.fakes.tenants import ACME, ADA
 
 
 async def tell(editor: Editor, chars: Any) -> list[str]:
-    """The codes of what was refused so far."""
+    """Return the codes of the rejections so far."""
     await editor.connection.on_frame(json.dumps({"type": "typed", "chars": chars}))
     return [frame.code for frame in editor.frames if isinstance(frame, ErrorFrame)]
 

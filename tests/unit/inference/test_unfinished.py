@@ -1,4 +1,4 @@
-"""What a text has begun and not finished."""
+"""Constructs that a text has begun and not finished."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ TEXTS: Final = (
     (Grammar.BASH, "while a; do\n  if b", "\nthen\n:\nfi\n\n:\ndone"),
     (Grammar.BASH, "if a; if b", "\nthen\n:\nfi\nthen\n:\nfi"),
 )
-# Each would take minutes, were its time to grow with its square.
+# Each would take minutes if the time grew with the square of the length.
 LONG: Final = (
     (Grammar.HTML, "'<' + 'a' * 300_000"),
     (Grammar.TSX, "'<' + 'b-' * 200_000"),

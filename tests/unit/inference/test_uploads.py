@@ -1,4 +1,4 @@
-"""Uploads: what a key, a tenant and all together may have on its way."""
+"""Uploads: limits for a key, for a tenant and for all together."""
 
 from typing import Any
 

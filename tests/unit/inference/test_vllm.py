@@ -1,4 +1,4 @@
-"""The adapter to vLLM, against a small server that misbehaves in every way an engine can."""
+"""The vLLM adapter, against a small server with every kind of engine fault."""
 
 import asyncio
 import json
@@ -36,7 +36,8 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Server:
-    """Answers by `behaviour`, or by an HTTP `status` alone; sees whether its client leaves."""
+    """Responds with `behaviour`, or with only an HTTP `status`; notices when its client
+    disconnects."""
 
     def __init__(self, behaviour: Behaviour | None, *, status: int = 200) -> None:
         self.behaviour = behaviour
@@ -45,7 +46,7 @@ class Server:
         self.bodies: list[dict[str, Any]] = []
         self.transports: list[asyncio.BaseTransport | None] = []
         self.was_left = asyncio.Event()
-        self.step = asyncio.Semaphore(0)  # what `_stepwise` waits for before each part
+        self.step = asyncio.Semaphore(0)  # `_stepwise` waits for it before each part
         self.num_open = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -78,7 +79,7 @@ async def _serving(
     server = Server(behaviour, status=status)
     application = web.Application()
     application.router.add_post("/v1/completions", server.answer)
-    # As engines do: a client that leaves cancels its request.
+    # As engines do: a disconnect cancels the request.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -350,7 +351,7 @@ async def test_a_message_never_quotes_the_engine() -> None:
     assert "customer" not in f"{error} {error.message}"
 
 
-# The twins: the client has left.
+# The twins: the client has disconnected.
 
 
 async def test_leaving_the_context_closes_the_connection_at_once() -> None:

@@ -1,4 +1,4 @@
-"""What a vLLM server says of itself, asked of a small server."""
+"""The identity that a vLLM server reports, read from a small server."""
 
 import socket
 from collections.abc import AsyncIterator

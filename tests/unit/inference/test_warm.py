@@ -1,4 +1,4 @@
-"""Warm-ups: who may have them, what they give way to, and what they leave behind."""
+"""Warm-ups: permission, priority and cleanup."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

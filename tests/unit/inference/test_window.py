@@ -1,4 +1,4 @@
-"""Which part of a long text is looked at."""
+"""The examined part of a long text."""
 
 from itertools import pairwise
 

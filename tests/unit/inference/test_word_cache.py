@@ -1,4 +1,4 @@
-"""What one tenant has sent is encoded no faster for another."""
+"""Words sent by one tenant are not encoded faster for another."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ SENT = "globex_secret_word"
 
 
 def _is_cached(tokenizer: Tokenizer, word: str) -> bool:
-    """Whether the model still writes it as it did before it was made to write words differently."""
+    """Return True if the word is cached: a changed model then still encodes it as before."""
     before = tokenizer.encode(word).ids
     tokenizer.model.continuing_subword_prefix = "##"
     after = tokenizer.encode(word).ids

@@ -1,4 +1,4 @@
-"""Files are cut where their language cuts them."""
+"""Files are split at the definitions of their language."""
 
 import pytest
 from hypothesis import given
@@ -19,8 +19,8 @@ def body(template: str, count: int = 20) -> str:
     return "".join(f"{template.format(n)}\n" for n in range(count))
 
 
-# Two definitions of more than MIN_LINES each, in a file of more than MAX_LINES; where the second
-# begins.
+# Two definitions of more than MIN_LINES each, in a file of more than MAX_LINES, and the beginning
+# of the second one.
 LANGUAGES = {
     "a.py": ("def one():\n{}\n\ndef two():\n{}\n", "    a{} = work()", "def two"),
     "a.js": ("function one() {{\n{}}}\n\nfunction two() {{\n{}}}\n", "  work({});", "function two"),

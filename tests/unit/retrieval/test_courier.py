@@ -1,4 +1,4 @@
-"""What the courier awaits is bounded, in shares, and given up at once where no worker answers."""
+"""The courier's pending queries: bounded, in fair shares, and dropped if no worker responds."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
 
 class _Redis:
-    """Takes everything, answers nothing."""
+    """Accepts everything, responds with nothing."""
 
     async def eval(self, *_arguments: object) -> int:
         return 1

@@ -1,4 +1,4 @@
-"""What was found is remembered for a while, for whom it was found."""
+"""Search results are cached for a while, for the same scope only."""
 
 from dataclasses import replace
 

@@ -1,11 +1,11 @@
-"""Notes of places: bounded, in shares, and found by scope."""
+"""Remembered files: bounded, in fair shares, and found by scope."""
 
 from inference.retrieval.snippet_cache import FileKey
 from inference.retrieval.tenant_lru import TenantLru
 
 
 class _Counted(FileKey):
-    """A place that counts how often it is looked at."""
+    """A file key that counts its comparisons."""
 
     num_looks = 0
 

@@ -1,4 +1,4 @@
-"""What waits to be sent is bounded, and its order is that of who waits for it."""
+"""The outbox is bounded, and ordered by the requests that wait for its messages."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Secrets leave a text before it leaves the gateway."""
+"""Secrets are redacted before a text leaves the gateway."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Which requests start something, and what of them is sent."""
+"""Requests that start indexing or a query, and the data that they send."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class Gateway:
         self.snippets = BackgroundSnippets(self.memory, self.outbox)
 
     def errands(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
-        """What a request starts."""
+        """Return the messages that a request causes."""
         self.snippets.of(admitted)
         found = []
         while (each := self.outbox.take()) is not None:

@@ -1,4 +1,4 @@
-"""`platform/scripts/setup`, which has no .py and knows no package of ours."""
+"""`platform/scripts/setup`, which has no .py suffix and imports no package of ours."""
 
 import importlib.machinery
 import importlib.util
@@ -17,7 +17,7 @@ from caret.local.paths import REPOSITORY
 
 @pytest.fixture
 def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script as a module that takes `tmp_path` for the repository."""
+    """Load the script as a module that uses `tmp_path` as the repository."""
     script = REPOSITORY / "platform" / "scripts" / "setup"
     monkeypatch.syspath_prepend(script.parent)
     loader = importlib.machinery.SourceFileLoader("caret_setup", str(script))

@@ -1,4 +1,4 @@
-"""What may be asked of a key, by people and by keys."""
+"""Valid requests for a new key, by users and by keys."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

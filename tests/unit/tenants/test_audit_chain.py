@@ -1,4 +1,4 @@
-"""The hash of an audit entry depends on all that the entry says, and on the entry before it."""
+"""The hash of an audit entry depends on all of its content, and on the entry before it."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -53,7 +53,7 @@ OTHERS: Final[dict[str, Any]] = {
 
 
 def make_entry(**changed: Any) -> AuditEntry:
-    """Return an entry that is not saved, with the hash of what it says."""
+    """Return an unsaved entry with the hash of its content."""
     entry = AuditEntry(**{**FIELDS, **changed})
     entry.hash = hash_document(build_document(entry))
     return entry

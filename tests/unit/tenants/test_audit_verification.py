@@ -1,4 +1,4 @@
-"""What was done to an export is found, and named."""
+"""Changes of an audit export are found and named."""
 
 import os
 import random
@@ -184,7 +184,8 @@ def test_a_chain_that_was_written_anew_without_the_key_is_found() -> None:
 
 
 def test_a_chain_that_was_written_anew_in_the_database_contradicts_its_signed_heads() -> None:
-    """The installation signs what its database says; a head that it signed before says more."""
+    """The installation signs the content of its database; an earlier signed head proves the
+    change."""
     anew = export_of(chain(20, first="harmless"))
     head = signed_head(chain(20)[7])
     anew.body.insert(8, head)
@@ -218,7 +219,7 @@ def test_what_is_no_line_of_an_export_is_no_crash(line: bytes) -> None:
 
 
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Where there are no settings, no home and no database."""
+    """Run the verifier without settings, home and database."""
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "verify_audit", *map(str, arguments)],
         cwd=cwd,

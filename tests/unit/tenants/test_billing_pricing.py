@@ -1,4 +1,4 @@
-"""Prices: whole numbers, and the same sum however the parts fall."""
+"""Prices: whole numbers, and the same sum for every division into parts."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -165,7 +165,7 @@ def test_a_change_is_what_a_day_differs_by() -> None:
     book = PriceBook(
         [
             SubscriptionPrices(NOVEMBER, "Team", (same, _price(date(2026, 11, 10), 2))),
-            # Of a plan that is not in force then.
+            # from a plan that is not in force then
             SubscriptionPrices(
                 date(2026, 11, 20), "Company", (same, _price(date(2026, 11, 15), 3))
             ),

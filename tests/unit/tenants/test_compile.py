@@ -1,4 +1,4 @@
-"""Rows in, snapshot out."""
+"""The compilation of rows to a snapshot."""
 
 from datetime import UTC, datetime, timedelta
 

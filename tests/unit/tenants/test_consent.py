@@ -1,4 +1,4 @@
-"""Consent needs both: the tenant's yes and the user's, to the wordings in force."""
+"""Consent requires both the tenant's and the user's, to the current wordings."""
 
 import hashlib
 from itertools import product
@@ -100,7 +100,8 @@ def test_nothing_is_allowed_that_not_both_have_said() -> None:
             NO_CONSENT,
             [(ConsentKind.TELEMETRY, False)],
         ),
-        # Ended with the wording before; the yes to training of then must not come back with this.
+        # Ended with the previous wording; the earlier consent to training must not become valid
+        # again.
         (
             [said(ConsentKind.TELEMETRY, wording="telemetry-0"), said(ConsentKind.TRAINING)],
             YES,
@@ -142,7 +143,7 @@ def test_a_policy_is_answered_by_what_is_news(
     assert {each.wording for each in answers} <= {TENANT_CONSENT_TEXT}
 
 
-# What was published stays as it was: whoever agreed has agreed to this text.
+# Published wordings must not change: users have consented to exactly this text.
 _PUBLISHED = {
     "telemetry-1": "fb4cd51ac945d673bb1be7c417ee331b389c9b5a6367a3ac9414b19aaf854e43",
     "tenant-1": "a38c021f0e7c0d5a47edc205ca81244e61a4c4bc05848871fb2dd10220210aa5",

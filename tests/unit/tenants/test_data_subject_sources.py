@@ -1,4 +1,4 @@
-"""No table that names people is forgotten when one asks what is held about him."""
+"""Every table that refers to users is part of the export of personal data."""
 
 from django.apps import apps
 
@@ -8,7 +8,7 @@ from tenants.compliance.data_subjects.data_inventory import (
     SOURCES,
 )
 
-# What columns are called that say whose a row is, or who did it.
+# Columns that name a row's user or author.
 NAMING = {
     *("user_id", "owner_id", "actor_id", "author_id", "holder", "holder_id", "subject_id"),
     *(
@@ -30,7 +30,7 @@ def test_every_table_that_names_people_is_a_source_or_says_why_not() -> None:
         for model in apps.get_app_config("tenants").get_models()
         if any(field.attname in NAMING for field in model._meta.concrete_fields)
     }
-    # A domain's holder is a tenant.
+    # The holder of a domain is a tenant.
     named = {model for model in named if model.__name__ != "VerifiedDomain"}
 
     handed_out = {source.model for source in (*SOURCES, *OWN_SOURCES)}
@@ -38,7 +38,7 @@ def test_every_table_that_names_people_is_a_source_or_says_why_not() -> None:
 
 
 def test_every_foreign_key_to_a_person_is_looked_at() -> None:
-    """Whatever it is called."""
+    """Whatever its name is."""
     columns = {
         field.attname
         for model in apps.get_app_config("tenants").get_models()

@@ -1,4 +1,4 @@
-"""Made-up usage: the same for a seed, and with the shape that its pages show."""
+"""Generated usage: the same for a seed, and with the patterns that its pages show."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Which changes of a policy whoever makes them confirms first."""
+"""Policy changes that require a confirmation."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""What holds for one user and who decided it, and two administrators' changes put together."""
+"""A user's effective policy with the origin of each rule, and merged changes of two
+administrators."""
 
 import msgspec
 

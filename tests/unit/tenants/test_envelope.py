@@ -1,4 +1,4 @@
-"""What is sealed opens at its own place, with its own key, unchanged."""
+"""Sealed data opens only in its own place, with its own key, unchanged."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Content exclusion in the syntax that administrators know."""
+"""Content exclusion in the gitignore-like syntax of administrators."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tenants.base.errors import InvalidValue
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
 
-# Lines end at more characters than \n; what ends a line is no part of a name.
+# Lines end at more characters than \n; a line end is not part of a name.
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
 exclusions = st.dictionaries(names, st.lists(names, max_size=4, unique=True).map(tuple), max_size=4)
 

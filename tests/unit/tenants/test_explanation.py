@@ -26,7 +26,7 @@ def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
 
 
 def taking(**took_ms: float) -> CompletionRecord:
-    """A stage that is not named takes half a millisecond, the engine 40."""
+    """Return a record; a stage without a value takes half a millisecond, the engine 40."""
     stages = ("authenticate", "admit", "assemble", "route", "generate", "filter")
     took = {"generate": 40.0} | took_ms
     ended_ms = dict(zip(stages, accumulate(took.get(name, 0.5) for name in stages), strict=True))

@@ -1,4 +1,4 @@
-"""Which rule of which layer decides, and what a change would change."""
+"""The deciding rule of a policy or override, and the effects of a change."""
 
 import msgspec
 import pytest

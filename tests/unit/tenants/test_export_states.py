@@ -1,4 +1,4 @@
-"""The whole table of builds' states, written down a second time on purpose."""
+"""The whole table of the states of export jobs, listed independently of the code on purpose."""
 
 import pytest
 

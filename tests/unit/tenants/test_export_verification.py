@@ -1,4 +1,4 @@
-"""What was done to an exported file or to its proof is found, and named."""
+"""Changes of an exported file or of its proof are found and named."""
 
 import hashlib
 import io
@@ -110,7 +110,7 @@ def test_a_format_of_later_is_refused() -> None:
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    """A file with its proof and somebody's keys beside it."""
+    """Return a file with its proof and a file of keys beside it."""
     file = tmp_path / "usage.csv"
     file.write_bytes(DATA)
     (tmp_path / "usage.csv.proof.json").write_bytes(PROOF)
@@ -120,7 +120,7 @@ def export(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    """Got from elsewhere."""
+    """Return a file of keys from another source."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     file = folder / "keys.json"

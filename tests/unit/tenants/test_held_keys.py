@@ -1,4 +1,4 @@
-"""Tenants' keys are held for a minute, and no longer."""
+"""Tenant keys are cached for a minute, and no longer."""
 
 from uuid import UUID
 

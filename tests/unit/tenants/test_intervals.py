@@ -1,4 +1,4 @@
-"""Confidence intervals, against published examples and each other."""
+"""Confidence intervals, compared with published examples and with each other."""
 
 import pytest
 from hypothesis import given

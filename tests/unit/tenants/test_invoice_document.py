@@ -1,4 +1,4 @@
-"""Documents are made of rows, whatever their order, and are the same bytes each time."""
+"""Invoice documents are made of rows in any order, with the same bytes each time."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""Until when the texts of a rotated key are good."""
+"""The validity of the texts of a rotated key."""
 
 from datetime import UTC, datetime, timedelta
 

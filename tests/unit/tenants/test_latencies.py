@@ -1,4 +1,4 @@
-"""Percentiles from counts by size are within their error of times that were measured."""
+"""Percentiles from histograms are within their error of the measured times."""
 
 from math import ceil, floor, log
 
@@ -18,7 +18,7 @@ TIMES = st.lists(st.floats(min_value=MIN_MS, max_value=1e7), min_size=1, max_siz
 
 
 def histogram(times: list[float]) -> dict[int, int]:
-    """As the statement counts them."""
+    """Return the histogram that the SQL statement computes."""
     base = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
     return merge_histograms(([ceil(log(time) / log(base))], [1]) for time in times)
 

@@ -1,4 +1,4 @@
-"""Metrics of counts: each by its definition, and nothing where there is nothing to divide by."""
+"""Metrics derived from counts: each by its definition, and None for a division by zero."""
 
 from dataclasses import fields
 
@@ -69,7 +69,8 @@ def test_without_typing_there_is_no_share_of_completed_code() -> None:
 def test_accepted_tokens_bear_the_cost_of_all() -> None:
     metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
 
-    # 200,000 for the prompts, 10,000 for what was generated, over half a thousand accepted.
+    # 200,000 for the prompts, 10,000 for generated tokens, divided by half a thousand accepted
+    # ones.
     assert metric.of(COUNTS) == 420_000
     assert metric.of(UsageCounters(prompt_tokens=5)) is None
     assert (metric.name, cost_metric(None).of(COUNTS)) == (COST, None)

@@ -1,4 +1,4 @@
-"""Parts by several filters are hidden, so that no few people are seen through differences."""
+"""Figures for several filters are suppressed, so that differences do not reveal small groups."""
 
 from collections.abc import Iterable, Mapping
 from itertools import product
@@ -41,7 +41,7 @@ def test_parts_that_are_large_in_each_direction_are_told() -> None:
 
 
 def test_all_of_a_filter_but_one_person_is_not_told() -> None:
-    """All of python less python in zed would be the one who writes it in vim."""
+    """All of python minus python in zed would reveal the one user who writes it in vim."""
     people_of = {
         ("python", "zed"): people(0, 10),
         ("python", "vim"): people(0, 1),
@@ -56,7 +56,7 @@ def test_all_of_a_filter_but_one_person_is_not_told() -> None:
 
 
 def test_one_person_with_neither_is_not_told_by_both_and_each() -> None:
-    """All, less python, less zed, and python in zed once more would be those with neither."""
+    """All, minus python, minus zed, plus python in zed would reveal the users with neither."""
     people_of = {
         ("python", "zed"): people(0, 10),
         ("python", "vim"): people(10, 10),
@@ -68,7 +68,8 @@ def test_one_person_with_neither_is_not_told_by_both_and_each() -> None:
 
 
 def test_one_person_in_all_but_the_row_and_the_column_is_not_told() -> None:
-    """He is in two cells, which hide one another in his lines, but not from the sum of both."""
+    """The user is in two cells, which hide each other in their lines, but not in the sum of
+    both."""
     people_of = {
         ("python", "zed"): people(0, 50),
         ("python", "vim"): people(0, 10),
@@ -83,7 +84,7 @@ def test_one_person_in_all_but_the_row_and_the_column_is_not_told() -> None:
 
 
 def test_what_a_report_hides_is_not_told_as_a_filter() -> None:
-    """Rust is hidden beside go, so that all less the others does not tell of go."""
+    """Rust is hidden with go, so that all minus the others does not reveal go."""
     people_of = {("go",): people(0, 2), ("rust",): people(2, 7), ("python",): people(9, 20)}
 
     found = hidden(people_of, (LANGUAGE,), columns=(LANGUAGE,))
@@ -92,8 +93,11 @@ def test_what_a_report_hides_is_not_told_as_a_filter() -> None:
 
 
 def test_what_is_hidden_in_one_direction_is_not_told_by_the_other() -> None:
-    """Go in zed is one person's. Python in zed is hidden for that, and would be told by all of
-    python less the other editors; so one of those is hidden, too, and one of go's, and so on."""
+    """Go in zed belongs to one user, so python in zed is hidden too.
+
+    It could still be derived from all of python minus the other editors. So one of these is hidden
+    too, then one of go's, and so on.
+    """
     people_of = {
         cell: people(100 * place, 10)
         for place, cell in enumerate(product(("go", "python", "rust"), ("vim", "zed", "emacs")))
@@ -108,7 +112,7 @@ def test_what_is_hidden_in_one_direction_is_not_told_by_the_other() -> None:
 
 
 def test_teams_that_differ_by_one_are_not_told_within_a_filter() -> None:
-    """In zed the blue team is the red one and one more."""
+    """In zed, the blue team is the red team plus one user."""
     people_of = {("zed",): people(0, 40), ("vim",): people(0, 40)}
     members = {"red": people(0, 10), "blue": people(0, 11), "green": people(15, 20)}
 
@@ -119,8 +123,10 @@ def test_teams_that_differ_by_one_are_not_told_within_a_filter() -> None:
 
 
 def test_a_part_of_a_team_that_is_hidden_is_not_told() -> None:
-    """All that the red team does is in zed: to tell of that would be to tell of the team, which is
-    the blue one but for one who is not in zed."""
+    """The red team works only in zed, so its figure there reveals the team.
+
+    The team equals the blue one except for one user, who is not in zed.
+    """
     people_of = {("zed",): people(0, 10) | people(15, 30), ("vim",): people(10, 1) | people(30, 30)}
     members = {
         "red": people(0, 10),
@@ -149,7 +155,7 @@ used_by = st.dictionaries(
 def test_no_part_is_told_that_differs_from_its_whole_by_a_few(
     people_of: dict[Cell, People],
 ) -> None:
-    """Whichever filter is taken away, and all of them."""
+    """Whichever filter is removed, and all of them."""
     columns = ("one", "two", "three")
     parts = SuppressionTable(CellUsers(columns, people_of, {}), MIN_USERS)
 
@@ -164,7 +170,7 @@ def test_no_part_is_told_that_differs_from_its_whole_by_a_few(
 def beside(
     people_of: Mapping[Cell, People], places: list[int], part: Cell, kept: Iterable[bool]
 ) -> People:
-    """Who has done what is in the part with the filters that are kept, but not in the part."""
+    """Return the users in the part with only the kept filters, without those of the part."""
     found = People()
     for cell, users in people_of.items():
         same = [cell[place] == value for place, value in zip(places, part, strict=True)]

@@ -1,4 +1,4 @@
-"""The whole table of roles and permissions, written down a second time on purpose."""
+"""The whole table of roles and permissions, listed independently of the code on purpose."""
 
 import pytest
 

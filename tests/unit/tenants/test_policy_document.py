@@ -1,4 +1,4 @@
-"""Policies as JSON: what is read, what is refused and how it is said."""
+"""Policies as JSON: valid and invalid documents, and their error messages."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ process_start_time_seconds 1000.0
 
 
 def _histogram(**counts: float) -> MetricSamples:
-    """Cumulated, by the bounds in milliseconds; `inf` for all."""
+    """Return cumulative counts by the bounds in milliseconds; `inf` counts all."""
     held: dict[Labels, float] = {
         (("le", "+Inf" if name == "inf" else str(int(name[1:]) / 1000)),): float(value)
         for name, value in counts.items()

@@ -1,4 +1,4 @@
-"""Pools as several gateways tell of them: what adds up, and what is one engine's."""
+"""Pools as reported by several gateways: summed values, and values of a single engine."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -73,7 +73,7 @@ REFUSED = (
 
 
 def _installation(*pages: str | None, window_s: float | None = 100.0) -> InstallationStatus:
-    """None: a gateway that does not answer."""
+    """Return the status from metrics pages; None is a gateway that does not respond."""
     readings = [
         Scrape(f"http://{n}", None if page is None else parse(page), "")
         for n, page in enumerate(pages)

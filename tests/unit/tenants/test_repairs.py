@@ -1,4 +1,4 @@
-"""What Redis lacks, and what to do about it."""
+"""Data that Redis lacks, and its repair."""
 
 import pytest
 

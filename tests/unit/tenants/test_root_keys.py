@@ -1,4 +1,4 @@
-"""Root keys: what the setting may name, and what opens by which."""
+"""Root keys: valid settings, and the keys that each can unwrap."""
 
 import secrets
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def test_what_was_changed_is_not_unwrapped(root_key: RootKey) -> None:
 def test_another_kms_key_unwraps_nothing(aws: None) -> None:
     wrapped = open_kms_root_key(make_kms_key()).wrap(KEY, bound_to="here")
 
-    # KMS says that it is the wrong key; moto, that the access is denied.
+    # KMS reports the wrong key; moto reports a denied access.
     with pytest.raises((DecryptionFailed, RootKeyUnavailable)):
         open_kms_root_key(make_kms_key()).unwrap(wrapped, bound_to="here")
 

@@ -1,4 +1,4 @@
-"""Records as rows; whatever bytes come, the answer is a row or the reason why not."""
+"""Records as rows: any bytes become a row or a reason for rejection."""
 
 import contextlib
 import uuid

@@ -1,4 +1,4 @@
-"""The whole table of scopes, written down a second time on purpose."""
+"""The whole table of scopes, listed independently of the code on purpose."""
 
 import pytest
 
@@ -38,22 +38,22 @@ EXPECTED = {
     "budgets:write": "billing.read budgets.write",
     "exports": "exports.use",
 }
-# What no key can do: what is one's own (a key is nobody), and what makes people.
+# Never allowed to keys: a user's own data (a key is no user), and creating users.
 FOR_PEOPLE = {
     "access.read",
     "access.write",
-    "billing.write",  # whom invoices are made out to
-    "audit.push",  # who holds the key could have the whole trail sent to himself, unseen
+    "billing.write",  # the recipient of invoices
+    "audit.push",  # a holder of the key could secretly send the whole audit log elsewhere
     "keys.read_own",
-    "playground.use",  # a page's; a key that makes keys has keys.create
+    "playground.use",  # belongs to a page; a key that creates keys has keys.create
     "usage.read_own",
     "quality.read_own",
     "consent.own",
     "holds.write",
     "subjects.own",
     "subjects.erase",
-    "subjects.export",  # what a person has typed, opened
-    "retention.write",  # it deletes
+    "subjects.export",  # contains text that a user has typed, decrypted
+    "retention.write",  # it deletes data
     "members.write",
     "members.write_owners",
 }

@@ -1,4 +1,4 @@
-"""What addresses a sink may have, what it gets, and when it is tried again."""
+"""Audit sinks: valid addresses, deliveries and retries."""
 
 import json
 import re

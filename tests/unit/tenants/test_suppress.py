@@ -1,4 +1,4 @@
-"""Small groups are suppressed, and cannot be told by subtraction."""
+"""Small groups are suppressed, and cannot be derived by subtraction."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def test_who_is_in_two_teams_is_not_told_by_the_total() -> None:
 
 
 def test_who_is_in_neither_of_two_teams_is_not_told_by_a_third_that_is_hidden_for_it() -> None:
-    """Hiding the green team, all of whom are red as well, would hide nothing."""
+    """Hiding the green team, whose members are all red too, would hide nothing."""
     users_of = {
         "": people(0, 2),
         "green": people(2, 5),

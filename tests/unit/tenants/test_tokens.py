@@ -1,4 +1,4 @@
-"""Tokens that name their tenant."""
+"""Tokens that contain their tenant."""
 
 import uuid
 

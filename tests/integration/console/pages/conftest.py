@@ -1,4 +1,4 @@
-"""What the tests of pages have in common."""
+"""Fixtures for the tests of pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sign_in_now(sign_in: SignIn) -> SignIn:
-    """Signed in a moment ago: what destroys asks for no more."""
+    """Return a function that signs a user in with a recent step-up."""
 
     def signed_in(person: Person) -> Client:
         from tests.integration.console.pages.step_up import confirmed

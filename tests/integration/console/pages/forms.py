@@ -8,7 +8,7 @@ from django.test import Client
 
 
 def fields_of(page: str) -> dict[str, Any]:
-    """What a browser would send of the page's main form, as it was shown."""
+    """Return the fields that a browser would send of the page's main form, unchanged."""
     form = page[page.index('<main id="main"') :]
     fields: dict[str, Any] = {}
     for tag in re.findall(r"<input[^>]*>", form):

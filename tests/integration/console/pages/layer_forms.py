@@ -1,4 +1,4 @@
-"""Something said of a user, by way of the pages."""
+"""Policy overrides for a user, made with the pages' forms."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A browser's end of the live numbers' WebSocket."""
+"""A browser's end of the WebSocket for live figures."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ def session_of(client: Client) -> str:
 
 
 class Socket:
-    """A browser's end."""
+    """A browser's end of the connection."""
 
     def __init__(self, session: str, origin: bytes | None, path: str) -> None:
         cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
@@ -34,7 +34,7 @@ class Socket:
             "client": ["192.0.2.7", 1],
             "subprotocols": [],
         }
-        # asgiref has no types for it.
+        # asgiref has no types for this class.
         self._end: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
 
     async def next(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How many queries a page makes, for tests that bound it."""
+"""The number of queries of a page, for tests that limit it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 MAX_QUERIES: Final = 12
-# What opens and ends transactions and scopes is no question to a table.
+# Statements that open and end transactions and scopes read no table.
 _FRAMES: Final = ("SELECT set_config", "SAVEPOINT", "RELEASE SAVEPOINT", "BEGIN", "COMMIT")
 
 

@@ -1,4 +1,4 @@
-"""A browser in which somebody has just given his password, so that nothing asks for it again."""
+"""A browser whose user has just given their password, so that nothing asks for it again."""
 
 from allauth.account.internal.flows.login import record_authentication
 from django.http import HttpRequest

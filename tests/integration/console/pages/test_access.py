@@ -1,4 +1,4 @@
-"""How people sign in, as each role and the neighbour see it."""
+"""The sign-in settings of a tenant, as each role and another tenant see them."""
 
 import re
 import uuid
@@ -28,7 +28,7 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in_now: SignIn) -> Client:
-    """The owner's."""
+    """Return the owner's browser."""
     return sign_in_now(company.people[Role.OWNER])
 
 

@@ -1,4 +1,4 @@
-"""The audit log's pages: what was changed, by whom, and whether the chain is whole."""
+"""The audit log's pages: the changes, their actors, and the check of the chain."""
 
 import re
 

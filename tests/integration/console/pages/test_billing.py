@@ -1,4 +1,4 @@
-"""The pages of what is paid: the plan, this month, the ledger, invoices and their files."""
+"""The billing pages: the plan, the current month, the ledger, invoices and their files."""
 
 import hashlib
 import json
@@ -60,7 +60,7 @@ def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
     page = bill.get("/billing").content.decode()
 
     assert "2,000,000" in page
-    assert "€1.20" in page  # two million at 0.60
+    assert "€1.20" in page  # two million tokens at 0.60
     assert "€7.00" in page
     assert "€19.00 a month" in page
 
@@ -147,7 +147,7 @@ def test_an_invoice_that_the_ledger_gives_no_more_is_told(
     services: Services, company: Company, bill: Client, what: str
 ) -> None:
     number = make_invoice(company)
-    # As who owns the tables could.
+    # As the owner of the tables could.
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE tenants_invoice NO FORCE ROW LEVEL SECURITY")
         owner.execute(

@@ -1,4 +1,4 @@
-"""Whom invoices are made out to, changed by who may; the tax stays the issuer's."""
+"""The billing profile: the recipient of invoices, who may change it, and the issuer's tax."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""The budgets' pages: made, changed, deleted after a confirmation, and who was told."""
+"""The budgets' pages: create, change, delete after a confirmation, and alert recipients."""
 
 import re
 import uuid

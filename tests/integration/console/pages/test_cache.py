@@ -1,4 +1,4 @@
-"""The cache: what is hit, and having it forgotten."""
+"""The prefix cache's page: the hit rate, and purging."""
 
 import csv
 import io

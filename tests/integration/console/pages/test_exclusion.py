@@ -1,4 +1,4 @@
-"""Content exclusion's pages: written in the syntax administrators know, tried, refused lately."""
+"""The content exclusion pages: gitignore-like syntax, the path test, and recent rejections."""
 
 import json
 from html import unescape

@@ -1,4 +1,4 @@
-"""Experiments: variants side by side, with how sure their numbers are."""
+"""Experiments: variants side by side, with confidence intervals."""
 
 import csv
 import io

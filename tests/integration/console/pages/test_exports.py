@@ -1,4 +1,4 @@
-"""The exports' pages: asked for, watched, fetched, verified."""
+"""The exports' pages: request, progress, download and verification."""
 
 import io
 import re
@@ -201,7 +201,7 @@ def test_a_cursor_that_is_none_is_said(audrey: Client) -> None:
 
 
 def signed(company: Company, definition: str) -> tuple[SimpleUploadedFile, SimpleUploadedFile]:
-    """A file that was built, and its proof, as a browser sends them."""
+    """Return an export's file and its proof, as a browser sends them."""
     auditor = company.people[Role.AUDITOR].actor
     pack = definition == "evidence_pack"
     build_id = ask_for(company, definition, "zip" if pack else "csv", actor=auditor)

@@ -1,4 +1,4 @@
-"""Keys, as each role and the neighbour see them."""
+"""API keys, as each role and another tenant see them."""
 
 import re
 
@@ -27,7 +27,7 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in_now: SignIn) -> Client:
-    """The administrator's."""
+    """Return the administrator's browser."""
     return sign_in_now(company.administrator)
 
 

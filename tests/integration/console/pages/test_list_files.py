@@ -1,4 +1,4 @@
-"""Lists as files: each has what its page shows, all of it, and nothing of the neighbour's."""
+"""Lists as files: each has all rows of its page, and none of another tenant."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ from tests.fixtures.users import make_colleague, make_invitation, make_team
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
 
-# Path -> the columns' names.
+# Path and column names.
 LISTS: Final = {
     "/account/data": "user,kind,answer,wording,wording_sha256,said_by,created_at",
     "/budgets": "whose,scope,spent_micros,limit_micros,currency,stops,created_at",
@@ -56,7 +56,7 @@ LISTS: Final = {
 
 @pytest.fixture(scope="module")
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
-    """With something of everything."""
+    """Make a company with an object of every kind."""
     with django_db_blocker.unblock():
         made = make_company("initech", ACME)
         fill(made)

@@ -1,4 +1,4 @@
-"""The last minute over a WebSocket: whose socket it is, and what it is told."""
+"""Live figures over a WebSocket: access to the socket, and its messages."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What ends the live numbers' WebSocket, and how soon."""
+"""The events that close the live figures' WebSocket, and how soon."""
 
 import asyncio
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def test_a_socket_ends_with_its_session(
     monkeypatch: pytest.MonkeyPatch,
     ends: Callable[[str, Person], None],
 ) -> None:
-    """Without Redis, which tells nothing here: by checks."""
+    """Redis is unreachable, so the periodic check must find it."""
     monkeypatch.setattr(live, "CHECK_EVERY_S", 0.1)
     person = company.administrator
     session = session_of(sign_in(person))
@@ -57,10 +57,10 @@ def test_a_socket_ends_with_its_session(
 
 
 async def ending(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
-    """What a socket is told last, and how long after a change, in seconds."""
+    """Return a socket's last message, and the seconds from the change to it."""
     async with socket(session) as opened:
         await first(opened)
-        # The socket has been told a second time: its checks at the beginning are over.
+        # After the second message, the socket's initial checks are over.
         await opened.next()
         await sync_to_async(change)()
         changed_at = monotonic()

@@ -1,4 +1,4 @@
-"""Making keys and giving them new texts, by the forms."""
+"""Creating and rotating keys with the forms."""
 
 import re
 import uuid
@@ -28,7 +28,7 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in_now: SignIn) -> Client:
-    """The administrator's."""
+    """Return the administrator's browser."""
     return sign_in_now(company.administrator)
 
 

@@ -1,4 +1,4 @@
-"""Members and invitations, as each role and the neighbour see them."""
+"""Members and invitations, as each role and another tenant see them."""
 
 import re
 import uuid
@@ -27,12 +27,12 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in_now: SignIn) -> Client:
-    """The administrator's."""
+    """Return the administrator's browser."""
     return sign_in_now(company.administrator)
 
 
 def role_of(company: Company, role: Role) -> Role:
-    """Of whom the cast has in that role."""
+    """Return the current role of the member of the cast who began with this role."""
     person = company.people[role]
     return find_member(actor=company.platform, user_id=person.user_id).role
 

@@ -1,4 +1,4 @@
-"""The overview: five figures, each of whom it is for, and about what its address asks."""
+"""The overview: five figures, their audience, and the period in the URL."""
 
 import re
 import uuid
@@ -26,7 +26,7 @@ def company() -> Company:
 
 @pytest.fixture
 def used(company: Company) -> Company:
-    """Six people have used it, with python; one of them with cobol, too."""
+    """Give six users requests in python, and one of them also in cobol."""
     people = [company.developer, *colleagues(company, 5)]
     for person in people:
         use(company, person, num=2, accepted=1)

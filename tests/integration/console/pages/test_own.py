@@ -1,4 +1,4 @@
-"""The page about oneself: consent given and withdrawn, what is held as a file."""
+"""The user's own page: consent given and withdrawn, and the export of personal data."""
 
 import io
 from zipfile import ZipFile

@@ -1,4 +1,4 @@
-"""The playground: who may, what its page may reach, the key that Start makes and leaving ends."""
+"""The playground: permission, its content security policy, and the key's start and end."""
 
 import re
 from datetime import datetime, timedelta
@@ -180,7 +180,7 @@ def test_a_neighbour_ends_nothing_of_ours(company: Company, cast: Cast, sign_in:
 
     answer = sign_in(cast.globex.developer).post(END, {"issued_at": found["issued_at"]})
 
-    assert answer.status_code == 204  # as if it were one that has ended: nobody can tell
+    assert answer.status_code == 204  # the same as for a key that has ended, so nothing is revealed
     assert is_good(company, found["key"])
 
 

@@ -1,4 +1,4 @@
-"""The policy's pages: read, changed by way of a review, gone back to, explained."""
+"""The policy's pages: read, change after a review, revert, explain."""
 
 import json
 import re
@@ -85,7 +85,7 @@ def test_who_may_not_write_them_is_refused(
 ) -> None:
     client = sign_in(cast.acme.people[role])
 
-    # One more where layers have authors: which of them were erased.
+    # One more if overrides have authors: it finds the erased ones.
     with few_queries(MAX_QUERIES + 1):
         answer = client.get(path)
 

@@ -1,4 +1,4 @@
-"""What is said of teams and users, on the console's pages."""
+"""Policy overrides of teams and users, on the console's pages."""
 
 import pytest
 from django.test import Client

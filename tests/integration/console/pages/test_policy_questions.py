@@ -1,4 +1,4 @@
-"""What holds for whom, and why a path is or is not sent, on the console's pages."""
+"""The effective policy of a user, and the reason why a path is excluded, on the console's pages."""
 
 from html import unescape
 

@@ -1,4 +1,4 @@
-"""Privacy's pages: consent and its receipts, what withdrawals erased, requests of people."""
+"""Privacy's pages: consent and its receipts, erasures after withdrawals, data subject requests."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""Retention's pages: how each class stands, days by way of a count, holds, certificates."""
+"""Retention's pages: the state of each data class, days with a preview, holds, certificates."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What surrounds every page: navigation, search, preferences, parts, confirming who is there."""
+"""The frame of every page: navigation, search, preferences, and the step-up."""
 
 import re
 from http.cookies import SimpleCookie

@@ -1,4 +1,4 @@
-"""The sinks' pages: made, tested, pushed to again, deleted after a confirmation."""
+"""The audit sinks' pages: create, test, replay, delete after a confirmation."""
 
 import re
 import uuid
@@ -167,7 +167,7 @@ def test_who_signed_in_long_ago_confirms_the_way_he_came(
     make(alice, hook)
     (sink,) = sinks(company)
     session = alice.session
-    session["account_authentication_methods"] = []  # the user's key beside it stays
+    session["account_authentication_methods"] = []  # the user's key in the session remains
     if "signed-in-by-provider-at" in remembered:
         session["signed-in-by-provider"] = str(company.tenant_id)
     session.update(remembered)

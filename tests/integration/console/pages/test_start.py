@@ -1,4 +1,4 @@
-"""First steps, as each role takes them; and finding keys, people and teams by the search."""
+"""First steps for each role, and the search for keys, members and teams."""
 
 import re
 

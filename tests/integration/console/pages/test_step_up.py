@@ -1,4 +1,4 @@
-"""Who has not shown of late who he is shows it first, and loses nothing of what he sent."""
+"""A user without a recent sign-in must step up first, and the submitted form is not lost."""
 
 import re
 from html import unescape
@@ -34,12 +34,12 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in: SignIn) -> Client:
-    """The owner's, who signed in a while ago."""
+    """Return the owner's browser, signed in a while ago."""
     return sign_in(company.people[Role.OWNER])
 
 
 def way_on(answer: Any) -> str:
-    """Where he comes to once he has shown who he is."""
+    """Return the page to which the user returns after the step-up."""
     location = str(answer["Location"])
     assert location.startswith(CONFIRM)
     return parse_qs(urlsplit(location).query)["next"][0]
@@ -158,7 +158,7 @@ def put_in_force(company: Company, **fields: object) -> int:
 
 
 def reviewed(client: Client, company: Company, **fields: object) -> Any:
-    """A version as its review saves it."""
+    """Save a policy version as its review page does."""
     held = get_policy(actor=company.platform)
     draft = PolicyDraft(read_policy(write_policy(held.policy) | fields), held.version)
     form = {"document": draft.document, "replaces": draft.replaces, "origin": draft.origin}

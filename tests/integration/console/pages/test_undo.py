@@ -1,4 +1,5 @@
-"""What a toast's button takes back: as long as nobody has changed it since, once, by its own."""
+"""A toast's undo button: works once, for the same user, while nobody has changed the value
+since."""
 
 import re
 import uuid
@@ -45,9 +46,9 @@ def owner(company: Company, sign_in_now: SignIn) -> Client:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    change: Callable[[str], Any]  # to another value, by its page
+    change: Callable[[str], Any]  # sets another value with its page
     state: Callable[[], object]
-    values: tuple[str, str]  # two that it is changed to
+    values: tuple[str, str]  # two values to set
 
 
 def a_budget(company: Company, owner: Client) -> Changed:

@@ -1,4 +1,4 @@
-"""Reports, the requests behind them, and one request's stages."""
+"""Usage reports, the requests behind them, and the stages of one request."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Usage as the pages about it show it: today's, counted."""
+"""Usage for the pages that show it: today's, rolled up."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,7 +18,7 @@ def minutes_ago(minutes: float) -> datetime:
 def use(
     company: Company, person: Person, *, num: int = 1, accepted: int = 0, **fields: object
 ) -> None:
-    """Requests of this very minute; `accepted` of them were taken, the rest turned down."""
+    """Add requests of this minute; `accepted` of them were accepted, the rest rejected."""
     for number in range(num):
         at = minutes_ago(0.1)
         values = {"at": at, "user_id": person.user_id, "first_token_ms": 40.0, **fields}

@@ -1,4 +1,4 @@
-"""The constraint as migrations see it, and the months of partitions."""
+"""The row-level security constraint as migrations see it, and the months of partitions."""
 
 import pytest
 from django.db import models
