@@ -66,7 +66,7 @@ async def serve(plane: DataPlane, arrival: IncomingRequest, client: ResponseWrit
     try:
         await complete(plane, arrival, client)
     except Exception as defect:  # noqa: BLE001  # the edge: whatever it is, the client was told
-        log.error("completion.defect", request_id=arrival.request_id, **describe(defect))
+        log.error("completion.internal_error", request_id=arrival.request_id, **describe(defect))
 
 
 async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:

@@ -23,7 +23,7 @@ NO_SECOND_FACTOR: Final = Problem(
     403, "second_factor_required", "Your tenant wants a second factor. Set one up in the console."
 )
 _CALLER: Final = "_caret_caller"  # of a request: who was found to call, by require_authentication
-NO_TENANT: Final = Problem(403, "no_tenant", "You belong to no tenant.")
+NO_TENANT: Final = Problem(403, "no_active_tenant", "You belong to no tenant.")
 
 
 @dataclass(frozen=True, slots=True)

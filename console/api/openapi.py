@@ -32,11 +32,13 @@ class _ErrorResponse:
 
 
 _REFUSALS: Final = {
-    400: _ErrorResponse("BadJson", "The body is no JSON.", "bad_json", "Cannot parse request body"),
+    400: _ErrorResponse(
+        "BadJson", "The body is no JSON.", "invalid_json", "Cannot parse request body"
+    ),
     401: _ErrorResponse(
         "NotSignedIn",
         "Nobody is signed in, and no key was given.",
-        "not_signed_in",
+        "unauthenticated",
         "Sign in first.",
     ),
     403: _ErrorResponse(
@@ -57,7 +59,7 @@ _REFUSALS: Final = {
     412: _ErrorResponse(
         "Outdated",
         "If-Match names another version than the one in force.",
-        "outdated",
+        "version_conflict",
         "Version 7 is in force, not 6.",
     ),
     413: _ErrorResponse(

@@ -30,7 +30,7 @@ _EXAMPLE: Final = {
     "layer": {
         "features": ["inline", "fim", "block", "docstring"],
         "content_exclusion": {"payments": ["src/keys/**"]},
-        "withholds_public_code": True,
+        "has_public_code_filter": True,
     },
     "reason": "Contractors do not chat.",
     "replaces": 0,

@@ -106,7 +106,7 @@ class IdentityProviderResponse(ResponseSchema):
 
 
 class SignIn(ResponseSchema):
-    requires_second_factor: bool
+    is_mfa_required: bool
     provider: IdentityProviderResponse | None  # null: people sign in by their passwords
 
 

@@ -27,7 +27,7 @@ class UsageDayResponse(ResponseSchema):
     completed: int  # ended by the model or at max_tokens
     errors: int
     prompt_tokens: int
-    told_prompt_tokens: int  # of requests whose engine told how many of them were cached
+    prompt_tokens_with_cache_info: int  # of requests whose engine told how many of them were cached
     cached_tokens: int  # of those
     generated_tokens: int
 
@@ -56,7 +56,7 @@ class ExplainedRequest(ResponseSchema):
     prompt_tokens: int
     cached_tokens: int | None  # null: the engine did not tell
     generated_tokens: int
-    num_at_replica: int | None  # other requests of the gateway that were there
+    num_in_flight_at_replica: int | None  # other requests of the gateway that were there
     first_token_ms: float | None  # null: no text was sent
     total_ms: float
     target_ms: float  # for the first token

@@ -52,7 +52,7 @@ class SlowRow:
     prompt_tokens: int
     cached_tokens: int | None  # None: the engine did not tell
     generated_tokens: int
-    num_at_replica: int | None
+    num_in_flight_at_replica: int | None
     total_ms: float
     target_x: float  # where the target lies in the waterfall
     bars: list[StageBar]
@@ -98,7 +98,12 @@ def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
         (
             *(row.request_id, row.tenant_id, row.at, row.mode, row.pool, row.replica, row.finish),
             *(row.waited_ms, row.target_ms, row.total_ms),
-            *(row.prompt_tokens, row.cached_tokens, row.generated_tokens, row.num_at_replica),
+            *(
+                row.prompt_tokens,
+                row.cached_tokens,
+                row.generated_tokens,
+                row.num_in_flight_at_replica,
+            ),
             row.verdict,
         )
         for row in rows
@@ -144,7 +149,7 @@ def _row(found: SlowRequest) -> SlowRow:
         prompt_tokens=record.prompt_tokens,
         cached_tokens=record.cached_tokens,
         generated_tokens=record.generated_tokens,
-        num_at_replica=record.num_at_replica,
+        num_in_flight_at_replica=record.num_in_flight_at_replica,
         total_ms=total_ms,
         target_x=min(WIDTH, found.explanation.target_ms / total_ms * WIDTH),
         bars=[_bar(stage, total_ms) for stage in found.explanation.stages],

@@ -4,7 +4,7 @@ export const NUMBERS = [
   ["first_token_ms", "ms"],
   ["total_ms", "ms"],
   ["queue_ms", "ms"],
-  ["assembled_ms", "ms"],
+  ["assemble_ms", "ms"],
   ["engine_ms", "ms"],
   ["prompt_tokens", "count"],
   ["cached_tokens", "count"],
@@ -12,7 +12,7 @@ export const NUMBERS = [
 ];
 
 // Codes with which a session is over: each further request would be refused.
-const KEY_IS_OVER = new Set(["revoked_key", "expired_key", "invalid_key", "tenant_suspended"]);
+const KEY_IS_OVER = new Set(["revoked_api_key", "expired_api_key", "invalid_api_key", "tenant_suspended"]);
 
 export function endsSession(frame) {
   return frame.type === "error" && KEY_IS_OVER.has(frame.code);
@@ -24,7 +24,7 @@ export function explained(frame, text, texts) {
     const known = texts.error[frame.code];
     return { outcome: "refused", sentences: [known || frame.message, ...wait(frame, texts)] };
   }
-  const cut = frame.meta.cut_reason;
+  const cut = frame.meta.filter_reason;
   const sentences = [texts.finish[frame.finish] || frame.finish];
   if (cut) sentences.push(texts.cut[cut] || cut);
   const isNothing = frame.finish === "filtered" || text === "";

@@ -70,7 +70,7 @@ def _memberships(request: HttpRequest) -> list[MembershipRow]:
 
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """Who came by the tenant's identity provider was asked there."""
-    if not tenant.requires_second_factor or provider_of(request) is not None:
+    if not tenant.is_mfa_required or provider_of(request) is not None:
         return False
     return not has_verified_mfa(request)
 

@@ -22,7 +22,7 @@ class LastMinuteText(TypedDict, total=False):
 
 
 def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
-    told, cached = minute.told_prompt_tokens, minute.cached_tokens
+    told, cached = minute.prompt_tokens_with_cache_info, minute.cached_tokens
     values = LastMinuteText(
         requests=count(minute.requests),
         p50=_ms(minute.first_token_p50_ms),

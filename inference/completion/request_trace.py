@@ -26,7 +26,7 @@ class _RequestT(Protocol):
     @property
     def replica_name(self) -> str: ...
     @property
-    def num_at_replica(self) -> int: ...
+    def num_in_flight_at_replica(self) -> int: ...
 
 
 Assembled = TypeVar("Assembled", bound=_PromptT)
@@ -47,11 +47,13 @@ class RequestTrace:
     generated_tokens: int = 0
     ending: FinishReason | None = None  # None: under way
     error_code: str = ""
-    cut_reason: str = ""  # why the filter ended or withheld it; "": it did not
+    filter_reason: str = ""  # why the filter ended or withheld it; "": it did not
     num_files: int = 0  # of the prompt's other files
     num_snippets: int = 0
     segments: tuple[Segment, ...] = ()  # of the prompt, in order; empty: there is none yet
-    num_at_replica: int | None = None  # requests of this gateway there, this one not counted
+    num_in_flight_at_replica: int | None = (
+        None  # requests of this gateway there, this one not counted
+    )
     # Monotonic seconds; None: not reached.
     checked_s: float | None = None  # well-formed
     authenticated_s: float | None = None
@@ -94,13 +96,19 @@ class RequestTrace:
         return prompt
 
     def routes(self, asked: Asked) -> Asked:
-        self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
+        self.replica, self.num_in_flight_at_replica = (
+            asked.replica_name,
+            asked.num_in_flight_at_replica,
+        )
         self.routed_s = self.clock.monotonic_s()
         return asked
 
     def moves_to(self, asked: _RequestT) -> None:
         """The replica failed; another is asked, to go on where that one ended. Times go on."""
-        self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
+        self.replica, self.num_in_flight_at_replica = (
+            asked.replica_name,
+            asked.num_in_flight_at_replica,
+        )
 
     def leaves_engine(self) -> None:
         """Its stream is closed, which is how an engine hears that nobody wants it any more."""

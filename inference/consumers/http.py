@@ -174,7 +174,7 @@ class HttpConsumer(DataPlaneConsumer):
         except ClientDisconnected:
             return
         except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
-            log.error("http.defect", path=self.scope["path"], **describe(defect))
+            log.error("http.internal_error", path=self.scope["path"], **describe(defect))
             with suppress(ClientDisconnected):
                 await self.refuse(CompletionError("internal", "Something went wrong."))
         finally:

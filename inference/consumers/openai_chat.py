@@ -126,7 +126,7 @@ def understand(body: bytes) -> ParsedRequest:
     parsed = decode(_decoder, body)
     check_choices(parsed.n)
     if not parsed.messages:
-        raise BadRequest("bad_field", "messages must hold at least one.")
+        raise BadRequest("invalid_field", "messages must hold at least one.")
     limit = parsed.max_completion_tokens
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,

@@ -100,7 +100,7 @@ def understand(body: bytes) -> ParsedRequest:
     if bytes(parsed.segments) not in (b"", b"null"):
         return tabby_completions.understand(body)
     if parsed.prompt is None:
-        raise BadRequest("bad_field", "prompt is missing.")
+        raise BadRequest("invalid_field", "prompt is missing.")
     check_choices(parsed.n)
     options = parsed.stream_options or StreamOptions()
     shape = partial(
@@ -120,7 +120,7 @@ def understand(body: bytes) -> ParsedRequest:
 
 def check_choices(n: int | None) -> None:
     if n is not None and n < 1:
-        raise BadRequest("bad_field", "n must be at least 1.")
+        raise BadRequest("invalid_field", "n must be at least 1.")
 
 
 DIALECT: Final = Dialect(understand=understand, error_body=error_body)

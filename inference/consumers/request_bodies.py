@@ -30,14 +30,14 @@ _MARKERS: Final = ALL_MARKERS | _SPELLINGS | _CHAT_ENDS
 
 
 def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
-    """Raises BadRequest: `bad_field`, `bad_json`."""
+    """Raises BadRequest: `invalid_field`, `invalid_json`."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         message = f"{name_bad_field(error)} is missing or malformed."
-        raise BadRequest("bad_field", message) from None
+        raise BadRequest("invalid_field", message) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise BadRequest("bad_json", "The body is not a JSON object.") from None
+        raise BadRequest("invalid_json", "The body is not a JSON object.") from None
 
 
 def require_single_prompt(prompt: str | list[str]) -> str:
@@ -45,7 +45,7 @@ def require_single_prompt(prompt: str | list[str]) -> str:
     if isinstance(prompt, str):
         return prompt
     if len(prompt) != 1:
-        raise BadRequest("bad_field", "prompt must be one text.")
+        raise BadRequest("invalid_field", "prompt must be one text.")
     return prompt[0]
 
 

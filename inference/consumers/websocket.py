@@ -129,7 +129,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         # Only browsers send an Origin; a page of anybody's must not spend a key it got hold of.
         origin = header(self.scope, b"origin")
         if origin is not None and origin not in self._allowed_origins:
-            raise ForbiddenRequest("wrong_origin", "This origin is not allowed.")
+            raise ForbiddenRequest("origin_not_allowed", "This origin is not allowed.")
         keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
         return read_bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
 

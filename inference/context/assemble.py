@@ -19,7 +19,7 @@ _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 def assemble(
     writer: PromptWriter, admitted: AdmittedRequest, snippets: tuple[Snippet, ...] = ()
 ) -> Prompt:
-    """Raises BadRequest: for a raw prompt without tokens `bad_field`, for one beyond the budget
+    """Raises BadRequest: for a raw prompt without tokens `invalid_field`, for one beyond the budget
     `prompt_too_long`; and what chat_prompt raises."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
@@ -35,7 +35,7 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
         token_ids = _raw_token_ids(writer, request, total)
         if not token_ids:  # engines refuse an empty prompt
-            raise BadRequest("bad_field", "prompt must not be empty.")
+            raise BadRequest("invalid_field", "prompt must not be empty.")
         token_ids = [*writer.markers.begin, *token_ids]
         if len(token_ids) <= total:
             return Prompt(

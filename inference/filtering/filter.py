@@ -82,7 +82,7 @@ def _checks(
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)
     public = None
-    if policy.withholds_public_code:
+    if policy.has_public_code_filter:
         if public_code is None:
             _warn_without_index(admitted.principal.snapshot.tenant_id)
         else:
@@ -91,8 +91,8 @@ def _checks(
         is_sound=syntax.is_sound if syntax is not None else None,
         # In mode fim the client has its own idea of where it ends.
         ends_before=syntax.ends_before if syntax and request.mode is not Mode.FIM else None,
-        held_from=partial(find_pending_secret, kind=kind) if policy.withholds_secrets else None,
-        has_secret=partial(contains_secret, kind=kind) if policy.withholds_secrets else None,
+        held_from=partial(find_pending_secret, kind=kind) if policy.has_secret_filter else None,
+        has_secret=partial(contains_secret, kind=kind) if policy.has_secret_filter else None,
         is_public=public,
     )
 
@@ -128,7 +128,7 @@ async def _verbatim(
             break  # leaving stops the engine
     if shown := gate.finish():
         yield shown
-    account.cut_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
+    account.filter_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
     account.finish(FinishReason.FILTERED if gate.is_withheld else _finish(stop))
 
 
@@ -158,7 +158,7 @@ async def _filtered(
         healer.reason or gate.reason or cutter.reason or (FilterReason.BLANK if is_blank else None)
     )
     is_withheld = is_blank or gate.is_withheld
-    account.cut_reason = _reason(reason, stop, is_withheld=is_withheld)
+    account.filter_reason = _reason(reason, stop, is_withheld=is_withheld)
     account.finish(FinishReason.FILTERED if is_withheld else _finish(stop))
 
 

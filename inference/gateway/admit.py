@@ -44,7 +44,7 @@ async def admit(
     request: CompletionRequest,
     account: RequestTrace,
 ) -> AsyncIterator[AdmittedRequest]:
-    """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_required`, `path_excluded`,
+    """Raises Forbidden (`insufficient_scope`, `feature_disabled`, `path_required`, `path_excluded`,
     `model_not_allowed`, `region_not_allowed`), and what Newest.claimed, Quotas.charged, Seats.one
     and Load.one raise.
 
@@ -74,7 +74,7 @@ def _check_scope(principal: Principal, request: CompletionRequest) -> None:
     modes = principal.credential.modes
     if modes is not None and request.mode not in modes:
         raise ForbiddenRequest(
-            "scope_missing", f"This key may not ask for the mode {request.mode}."
+            "insufficient_scope", f"This key may not ask for the mode {request.mode}."
         )
 
 

@@ -17,17 +17,19 @@ _CURRENT_PEPPER: Final = 1
 def authenticate(
     authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
-    """Raises Unauthenticated: `missing_key`, `invalid_key`, `revoked_key`, `expired_key`,
-    `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell. Raises Forbidden,
-    `region_not_allowed`, for a tenant that is pinned elsewhere.
+    """Return the caller whom the key authenticates.
 
-    Only who holds the whole key, and is where it may be used, learns that it was revoked or has
-    expired; from elsewhere the right key is as invalid as any. `address`: the client's, behind
-    trusted proxies; None: it has none, and no key that is bound to networks is his.
+    Only a client that presents the whole key from an allowed network learns that it was revoked or
+    has expired; to all others it is as invalid as any text. `address` is the client's, behind
+    trusted proxies; None: it is unknown, and keys that are bound to networks are invalid.
+
+    Raises UnauthenticatedRequest: `missing_api_key`, `invalid_api_key`, `revoked_api_key`,
+    `expired_api_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway does not
+    know. Raises ForbiddenRequest: `region_not_allowed` for a tenant that is pinned elsewhere.
     """
     if not key_text:
         raise UnauthenticatedRequest(
-            "missing_key", "Send an API key as 'Authorization: Bearer <key>'."
+            "missing_api_key", "Send an API key as 'Authorization: Bearer <key>'."
         )
     key = parse_key(key_text)
     if key is None:
@@ -46,7 +48,7 @@ def authenticate(
 
 
 def _invalid() -> UnauthenticatedRequest:
-    return UnauthenticatedRequest("invalid_key", "This is not a valid API key.")
+    return UnauthenticatedRequest("invalid_api_key", "This is not a valid API key.")
 
 
 def _stale() -> UnauthenticatedRequest:
@@ -69,8 +71,8 @@ def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantS
 
 def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
     if credential.revoked_at_ms is not None:
-        raise UnauthenticatedRequest("revoked_key", "This API key was revoked.")
+        raise UnauthenticatedRequest("revoked_api_key", "This API key was revoked.")
     if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:
-        raise UnauthenticatedRequest("expired_key", "This API key has expired.")
+        raise UnauthenticatedRequest("expired_api_key", "This API key has expired.")
     if snapshot.status is not TenantStatus.ACTIVE:
         raise UnauthenticatedRequest("tenant_suspended", "This tenant is not active.")

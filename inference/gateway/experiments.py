@@ -78,7 +78,7 @@ class ExperimentSet:
 
     def assign(self, principal: Principal) -> Variant:
         snapshot, credential = principal.snapshot, principal.credential
-        if not snapshot.policy.takes_part_in_experiments:
+        if not snapshot.policy.has_experiments:
             return NO_VARIANT
         for experiment in self._experiments:
             if experiment.is_open_to(snapshot.slug):

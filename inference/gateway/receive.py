@@ -36,11 +36,11 @@ def check_prompt(prompt: str) -> None:
 
 
 def receive(arrival: IncomingRequest) -> CompletionRequest:
-    """Raises BadRequest: `unknown_mode`, `unknown_language`, `bad_field`, `too_large`."""
+    """Raises BadRequest: `unknown_mode`, `unknown_language`, `invalid_field`, `too_large`."""
     draft = arrival.draft
     mode = _mode(draft.mode)
     if (mode is Mode.CHAT) != bool(draft.messages):
-        raise BadRequest("bad_field", "A chat has messages; the other modes have none.")
+        raise BadRequest("invalid_field", "A chat has messages; the other modes have none.")
     _check_sizes(draft)
     return CompletionRequest(
         mode=mode,
@@ -72,7 +72,7 @@ def _trigger(text: str) -> Trigger:
         return Trigger(text)
     except ValueError:
         known = ", ".join(Trigger)
-        raise BadRequest("bad_field", f"The trigger is not one of {known}.") from None
+        raise BadRequest("invalid_field", f"The trigger is not one of {known}.") from None
 
 
 def _language(text: str) -> str:
@@ -88,7 +88,7 @@ def _max_tokens(asked: int | None, mode: Mode) -> int:
     if asked is None:
         return DEFAULT_MAX_TOKENS[mode]
     if asked < 1:
-        raise BadRequest("bad_field", "max_tokens must be at least 1.")
+        raise BadRequest("invalid_field", "max_tokens must be at least 1.")
     return min(asked, MAX_TOKENS)  # clients ask for thousands as a matter of course
 
 
@@ -108,7 +108,7 @@ def _check_sizes(draft: UnvalidatedRequest) -> None:
         raise _too_large(f"paths and names may have {MAX_NAME_CHARS} characters.")
     if len(draft.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_CHARS for s in draft.stop):
         raise BadRequest(
-            "bad_field",
+            "invalid_field",
             f"stop takes up to {MAX_STOPS} strings of 1 to {MAX_STOP_CHARS} characters.",
         )
 

@@ -29,7 +29,9 @@ class EngineRequest:
     max_tokens: int
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
-    num_at_replica: int = 0  # requests of this gateway under way there, this one not counted
+    num_in_flight_at_replica: int = (
+        0  # requests of this gateway under way there, this one not counted
+    )
     late_after_s: float = math.inf  # without a first token the replica is late
     gives_way: bool = False  # to any other request at that replica: it is cancelled
     others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails
@@ -66,8 +68,9 @@ class Engine(Protocol):
     def complete(
         self, request: EngineRequest
     ) -> AbstractAsyncContextManager[AsyncIterator[EngineChunk]]:
-        """Streams a completion; leaving the context stops the engine at once.
+        """Stream a completion. Leaving the context stops the engine at once.
 
-        Raises EngineError: `engine_unavailable` (nothing was begun), `engine_lost` (it ended
-        without an end), `engine_refused`, `engine_garbled`, `engine_busy`; PromptRefused.
+        Raises PromptRefused, and EngineError: `engine_unavailable` (nothing was begun),
+        `engine_disconnected` (the stream broke off), `engine_refused`, `engine_invalid_response`,
+        `engine_busy`.
         """

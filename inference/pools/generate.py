@@ -21,9 +21,9 @@ from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
 MAX_COMPLETION_S: Final = 30.0
 # Each is the replica's fault: another one would have answered.
-_LOSSES: Final = ("engine_unavailable", "engine_lost", "engine_garbled")
+_LOSSES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
 # Others of the pool may answer these, too; all else would fail there again.
-_RETRYABLE: Final = (*_LOSSES, "engine_late", "engine_busy")
+_RETRYABLE: Final = (*_LOSSES, "engine_timeout", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
     EngineStop.LOST: "completion.cut_off",

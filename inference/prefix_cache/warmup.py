@@ -83,7 +83,7 @@ class Warmer:
         own = [wish for wish in self._wishes if wish.tenant_id == tenant_id]
         if len(own) >= MAX_OF_TENANT:
             self._wishes.remove(own[0])
-            self.num_ended["displaced"] += 1
+            self.num_ended["evicted"] += 1
         if len(self._wishes) >= MAX_WAITING:
             self.num_ended["full"] += 1
             return
@@ -140,7 +140,7 @@ class Warmer:
                 return "stale"
             wish.num_tries += 1
             ending = await _try(wish, warm)
-            if ending not in ("shed", "gave_way") or wish.num_tries >= MAX_TRIES:
+            if ending not in ("shed", "preempted") or wish.num_tries >= MAX_TRIES:
                 return ending
             if not self._is_in_the_way(wish):
                 await asyncio.sleep(PAUSE_S)
@@ -184,10 +184,10 @@ async def _try(wish: _WarmupRequest, warm: Warm) -> str:
     if defect is None:
         return "warmed"
     if isinstance(defect, asyncio.CancelledError):
-        return "gave_way"
+        return "preempted"
     if isinstance(defect, CompletionDropped):
         return defect.finish.value
     if isinstance(defect, CompletionError):
         return defect.code
-    log.error("warm_up.defect", request_id=wish.arrival.request_id, **describe(defect))
+    log.error("warm_up.internal_error", request_id=wish.arrival.request_id, **describe(defect))
     return "defect"

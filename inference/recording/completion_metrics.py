@@ -78,8 +78,8 @@ class CompletionMetrics:
         mode = _mode(request)
         trigger = request.trigger if request else NOT_UNDERSTOOD
         self._completions.add(1, mode, trigger, finish, account.error_code)
-        if account.cut_reason:
-            self._cuts.add(1, account.cut_reason)
+        if account.filter_reason:
+            self._cuts.add(1, account.filter_reason)
         if account.sent_first_s is not None:
             # Not the upload: a client with a slow line must not alert operators.
             arrival = account.arrival

@@ -127,7 +127,9 @@ class FileJournal:
             self._current.append(data)
         except OSError as error:
             # A full disk: hold it in memory, and let the completion end as it would.
-            log.error("usage.unwritten", error=type(error).__name__, held=len(self._unwritten))
+            log.error(
+                "usage.journal_write_failed", error=type(error).__name__, held=len(self._unwritten)
+            )
             self._unwritten.append(data)
 
     async def run(self, shipment: JournalShipper) -> None:
@@ -153,7 +155,7 @@ class FileJournal:
                 # Taken out first: a full queue drops its head while the sending waits.
                 await self._send_or_keep(self._unwritten.popleft(), shipment)
         except (OSError, TimeoutError) as error:
-            log.warning("usage.undelivered", error=type(error).__name__)
+            log.warning("usage.delivery_failed", error=type(error).__name__)
             return False
         return True
 
@@ -164,7 +166,7 @@ class FileJournal:
         backlog = await shipment.backlog()
         lost = [each.path for each in self._shipped if each.receipt.server != backlog.server]
         if lost:
-            log.warning("usage.shipped_again", segments=len(lost))
+            log.warning("usage.redelivered", segments=len(lost))
             self._closed[:0] = lost
         self._shipped = deque(
             each for each in self._shipped if each.receipt.server == backlog.server

@@ -132,7 +132,7 @@ def _attributes(account: RequestTrace) -> Attributes:
         "caret.prompt_tokens": account.prompt_tokens,
         "caret.generated_tokens": account.generated_tokens,
         "caret.error_code": account.error_code,
-        "caret.cut_reason": account.cut_reason,
+        "caret.filter_reason": account.filter_reason,
     }
     if account.request is not None:
         attributes["caret.mode"] = account.request.mode.value
@@ -140,8 +140,8 @@ def _attributes(account: RequestTrace) -> Attributes:
         attributes["caret.tenant_id"] = account.principal.snapshot.tenant_id
     if account.cached_tokens is not None:
         attributes["caret.cached_tokens"] = account.cached_tokens
-    if account.num_at_replica is not None:
-        attributes["caret.num_at_replica"] = account.num_at_replica
+    if account.num_in_flight_at_replica is not None:
+        attributes["caret.num_in_flight_at_replica"] = account.num_in_flight_at_replica
     return {name: value for name, value in attributes.items() if value != ""}
 
 

@@ -78,7 +78,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         max_tokens=1 if request.is_warm_up else request.max_tokens,
         salt=salt,
         priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
-        num_at_replica=num_under_way,
+        num_in_flight_at_replica=num_under_way,
         late_after_s=LATE_TARGETS * router.targets_ms[request.mode] / 1000,
         others=() if request.is_warm_up else tuple(others),
         gives_way=request.is_warm_up,

@@ -52,7 +52,7 @@ class Conflict(DomainError):
 
 
 class VersionConflict(Conflict):
-    code = "outdated"
+    code = "version_conflict"
 
     def __init__(self, *, held: int, replaced: int | None) -> None:
         super().__init__(

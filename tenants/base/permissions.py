@@ -21,7 +21,7 @@ class Permission(StrEnum):
     USE_PLAYGROUND = "playground.use"  # with a key of its own, which lives for an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
-    READ_LAYERS = "policy.read_layers"  # what is said of teams and users, and why for each
+    READ_LAYERS = "policy.read_overrides"  # what is said of teams and users, and why for each
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
     READ_QUALITY = "quality.read"
@@ -30,25 +30,25 @@ class Permission(StrEnum):
     READ_MEMBERS = "members.read"
     WRITE_MEMBERS = "members.write"
     WRITE_OWNERS = "members.write_owners"  # making an owner, and making one something else
-    READ_ACCESS = "access.read"  # domains, identity providers, SCIM
+    READ_ACCESS = "sign_in_settings.read"  # domains, identity providers, SCIM
     # An identity provider decides who signs in as whom, the owner included: an owner's matter.
-    WRITE_ACCESS = "access.write"
+    WRITE_ACCESS = "sign_in_settings.write"
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
     READ_AUDIT = "audit.read"
-    PUSH_AUDIT = "audit.push"  # to a SIEM
-    OWN_CONSENT = "consent.own"
+    PUSH_AUDIT = "audit_sinks.write"  # to a SIEM
+    OWN_CONSENT = "consent.manage_own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
     WRITE_BILLING = "billing.write"  # whom invoices are made out to
     WRITE_BUDGETS = "budgets.write"
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
-    WRITE_HOLDS = "holds.write"
+    WRITE_HOLDS = "legal_holds.write"
     EXPORT = "exports.use"  # of what one may read anyway, as files
-    OWN_SUBJECT = "subjects.own"  # all that is held about oneself
-    ERASE_SUBJECTS = "subjects.erase"
-    EXPORT_SUBJECTS = "subjects.export"  # ... about a member, opened content included
+    OWN_SUBJECT = "data_subjects.export_own"  # all that is held about oneself
+    ERASE_SUBJECTS = "data_subjects.erase"
+    EXPORT_SUBJECTS = "data_subjects.export"  # ... about a member, opened content included
 
 
 _P = Permission

@@ -46,7 +46,7 @@ def _hold_on(connection: redis.Redis, key: str, word: str, hold_s: float, over: 
         try:
             connection.eval(_HOLD_ON, 1, key, word, _ms(hold_s))
         except redis.RedisError as error:
-            logger.warning("alone.not_held_on", key=key, error=type(error).__name__)
+            logger.warning("redis_lock.not_renewed", key=key, error=type(error).__name__)
 
 
 def _ms(seconds: float) -> int:

@@ -162,7 +162,7 @@ def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
     """As tenants.identity.api_keys.leak_response does it, but that nobody is mailed."""
     with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
-            leaked_at=now, leak_told_at=now
+            leaked_at=now, leak_notified_at=now
         )
         reason = "Found where others can read it: https://git.example/notes.ipynb"
         revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)

@@ -86,7 +86,7 @@ def _looks(
             chars=max(0, int(chars * (1 - share))),
             after_ms=span_s * 1_000,
         )
-        look.span_s, look.edit_share = span_s, round(share, 3)
+        look.span_s, look.edited_ratio = span_s, round(share, 3)
         yield look
 
 

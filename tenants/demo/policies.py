@@ -31,7 +31,7 @@ _EXCLUDED: Final = {
 # When, what of the policy is another from then on, and why.
 _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
     (0.02, {"content_exclusion": _EXCLUDED}, "Keys and state of the infrastructure stay here."),
-    (0.1, {"withholds_public_code": True}, "The lawyers ask for it until licences are cleared."),
+    (0.1, {"has_public_code_filter": True}, "The lawyers ask for it until licences are cleared."),
     (
         0.18,
         {"telemetry": Telemetry(wording=TENANT_CONSENT_TEXT, retention_days=30, training=True)},

@@ -123,7 +123,7 @@ def _asked(coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Ran
         total_ms=round(random.uniform(0.4, 2.0), 2),
         trigger=(Trigger.AUTOMATIC if is_automatic else Trigger.MANUAL).value,
         variant="",
-        cut_reason="",
+        filter_reason="",
         num_files=0,
         num_snippets=0,
         authenticated_ms=round(random.uniform(0.05, 0.3), 3),
@@ -143,10 +143,10 @@ def _serve(row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random:
     row.model = _MODELS[kind.tier]
     row.variant = VARIANTS[row.key_id.int % len(VARIANTS)]
     row.num_files, row.num_snippets = random.randint(0, 6), random.choice((0, 0, 0, 2, 3))
-    row.num_at_replica = random.randint(0, 9) * (4 if season.is_bad else 1)
+    row.num_in_flight_at_replica = random.randint(0, 9) * (4 if season.is_bad else 1)
     row.prompt_tokens = _around(kind.prompt_tokens, 0.35, random)
-    row.assembled_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
-    row.routed_ms = round(row.assembled_ms + random.uniform(0.1, 0.5), 2)
+    row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
+    row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)
     row.total_ms = row.routed_ms
     if _was_left_early(row, random):
         return
@@ -177,9 +177,9 @@ def _generate(row: UsageRecord, kind: RequestProfile, random: Random, *, slownes
 def _end(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
     row.is_parsed = kind.mode is not Mode.CHAT
     if row.finish == FinishReason.FILTERED:
-        row.cut_reason = random.choice(_WITHHELD)
+        row.filter_reason = random.choice(_WITHHELD)
         return
-    row.cut_reason = random.choice(_CUTS) if row.finish == FinishReason.STOP else ""
+    row.filter_reason = random.choice(_CUTS) if row.finish == FinishReason.STOP else ""
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_A_TOKEN, 0.4)))
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 

@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
                 ("prompt_tokens", models.IntegerField()),
                 ("cached_tokens", models.IntegerField(null=True)),
                 ("generated_tokens", models.IntegerField()),
-                ("assembled_ms", models.FloatField(null=True)),
+                ("assemble_ms", models.FloatField(null=True)),
                 ("first_token_ms", models.FloatField(null=True)),
                 ("engine_ms", models.FloatField(null=True)),
                 ("total_ms", models.FloatField()),

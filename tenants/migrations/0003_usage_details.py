@@ -21,12 +21,12 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="usagerecord",
-            name="cut_reason",
+            name="filter_reason",
             field=models.TextField(null=True),
         ),
         migrations.AddField(
             model_name="usagerecord",
-            name="num_at_replica",
+            name="num_in_flight_at_replica",
             field=models.IntegerField(null=True),
         ),
         migrations.AddField(

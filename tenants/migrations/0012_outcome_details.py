@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        _add("outcome", "edit_share", models.FloatField(null=True)),
+        _add("outcome", "edited_ratio", models.FloatField(null=True)),
         _add("outcome", "lines", models.IntegerField(null=True)),
         _add("outcome", "span_s", models.IntegerField(null=True)),
         _add("usagerecord", "editor", models.TextField(null=True)),

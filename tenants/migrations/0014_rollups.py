@@ -10,7 +10,7 @@ from caret.foundation.postgres.row_security import READ_WRITE, RowSecurity
 _COUNTS = (
     *("requests", "completed", "cancelled", "shed", "filtered", "errors"),
     *("suggestions", "suggested_chars", "suggested_lines", "parsed", "parsed_valid"),
-    *("prompt_tokens", "told_prompt_tokens", "cached_tokens", "generated_tokens"),
+    *("prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens", "generated_tokens"),
     *("shown", "seen", "accepted", "partly_accepted", "rejected"),
     *("shown_chars", "seen_chars", "accepted_chars", "shown_lines", "accepted_lines"),
     "accepted_tokens",

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="apikey",
-            name="leak_told_at",
+            name="leak_notified_at",
             field=models.DateTimeField(null=True),
         ),
         migrations.AddField(

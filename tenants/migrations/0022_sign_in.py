@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="tenant",
-            name="requires_second_factor",
+            name="is_mfa_required",
             field=models.BooleanField(default=False),
         ),
         migrations.CreateModel(

@@ -56,7 +56,7 @@ class ApiKey(models.Model):
     # The playground page creates a new key each time (tenants.identity.api_keys.playground).
     is_playground = models.BooleanField(db_default=False)
     leaked_at = models.DateTimeField(null=True)  # when somebody reported to have found it
-    leak_told_at = models.DateTimeField(null=True)  # when its owner was told of that
+    leak_notified_at = models.DateTimeField(null=True)  # when its owner was told of that
 
     class Meta:
         constraints: ClassVar = [

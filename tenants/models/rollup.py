@@ -27,7 +27,7 @@ ROLLUP_COLUMNS: Final = (
     "parsed",
     "parsed_valid",
     "prompt_tokens",
-    "told_prompt_tokens",
+    "prompt_tokens_with_cache_info",
     "cached_tokens",
     "generated_tokens",
     "shown",

@@ -17,7 +17,7 @@ class Tenant(models.Model):
     region = models.CharField(
         max_length=32, default="local"
     )  # where its data is kept; corrected by the platform's operators alone
-    requires_second_factor = models.BooleanField(default=False)  # of who signs in by a password
+    is_mfa_required = models.BooleanField(default=False)  # of who signs in by a password
     cache_epoch = models.PositiveIntegerField(default=0)  # raising it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # grows with each change
     published_version = models.PositiveBigIntegerField(default=0)  # what Redis is known to hold

@@ -44,20 +44,20 @@ class UsageRecord(models.Model):
     cached_tokens = models.IntegerField(null=True)  # None: the engine was stopped before it told
     generated_tokens = models.IntegerField()
     # Milliseconds; None: not reached.
-    assembled_ms = models.FloatField(null=True)
+    assemble_ms = models.FloatField(null=True)
     first_token_ms = models.FloatField(null=True)
     engine_ms = models.FloatField(null=True)
     total_ms = models.FloatField()
     # From here on null: recorded before there was such a field.
     trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text would say something else
     variant = models.TextField(null=True)  # noqa: DJ001
-    cut_reason = models.TextField(null=True)  # noqa: DJ001
+    filter_reason = models.TextField(null=True)  # noqa: DJ001
     num_files = models.IntegerField(null=True)
     num_snippets = models.IntegerField(null=True)
     authenticated_ms = models.FloatField(null=True)
     admitted_ms = models.FloatField(null=True)
     routed_ms = models.FloatField(null=True)
-    num_at_replica = models.IntegerField(null=True)
+    num_in_flight_at_replica = models.IntegerField(null=True)
     batch = models.BigIntegerField(
         null=True
     )  # of the tenant's UsageBatchCounter, in which it came in
@@ -105,7 +105,7 @@ class Outcome(models.Model):
     lines = models.IntegerField(null=True)  # None: recorded before there was such a field
     # Of persisted only.
     span_s = models.IntegerField(null=True)
-    edit_share = models.FloatField(null=True)  # 0 to 1
+    edited_ratio = models.FloatField(null=True)  # 0 to 1
 
     class Meta:
         constraints: ClassVar = [

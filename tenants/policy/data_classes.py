@@ -15,10 +15,10 @@ from django.utils.translation import gettext_noop
 class DataClass(StrEnum):
     USAGE = "usage_records"
     AUDIT = "audit_entries"
-    CONTENT = "telemetry_content"
-    CONTENT_INDEX = "telemetry_index"
+    CONTENT = "captured_content"
+    CONTENT_INDEX = "captured_content_index"
     RETRIEVAL = "retrieval_index"
-    REPLAYS = "request_replays"
+    REPLAYS = "idempotency_records"
     SESSIONS = "sessions"
     LOGS = "logs"
 

@@ -21,7 +21,7 @@ REFUSALS: Final = (
     "path_excluded",
     "path_required",
     "region_not_allowed",
-    "scope_missing",
+    "insufficient_scope",
 )
 WITHHELD: Final = ("public_code", "secret")
 
@@ -49,7 +49,7 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
     withheld = Q(finish=FinishReason.FILTERED, cut_reason__in=WITHHELD)
     # Both at once, as it is the reading of all records that takes the time.
-    reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="cut_reason")
+    reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="filter_reason")
     with tenant_scope(actor.tenant_id):
         rows = list(
             records.filter(refused | withheld)

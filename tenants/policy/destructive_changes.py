@@ -12,7 +12,7 @@ def is_destructive(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
         or not set(held.retrieval) <= set(wanted.retrieval)
         or any(_days_of(wanted, each) < _days_of(held, each) for each in DataClass)
         or _revokes_sooner(held, wanted)
-        or (held.requires_second_factor and not wanted.requires_second_factor)
+        or (held.is_mfa_required and not wanted.is_mfa_required)
     )
 
 

@@ -23,8 +23,8 @@ _ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '
 _RECORDS_SQL: Final = f"""
 INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
     mode, language, tier, pool, replica, finish, error_code, prompt_tokens, cached_tokens,
-    generated_tokens, assembled_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
-    cut_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_parsed)
+    generated_tokens, assemble_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
+    filter_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_parsed)
 SELECT %(tenant)s, at, {_ID_SQL}, ('00000000-0000-4000-8000-' || lpad(to_hex(who), 12, '0'))::uuid,
     ('00000000-0000-4000-9000-' || lpad(to_hex(who), 12, '0'))::uuid, 'stream', 'inline',
     (array['python', 'typescript', 'go', 'java', 'rust'])[1 + (who + number / 7 %% 2) %% 5],

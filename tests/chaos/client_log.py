@@ -7,11 +7,17 @@ from typing import Final
 import msgspec
 
 _SHED_CODES: Final = frozenset(
-    ("rate_limited", "budget_spent", "too_many_requests", "too_many_connections", "revoked_key")
+    (
+        "rate_limited",
+        "budget_exceeded",
+        "too_many_requests",
+        "too_many_connections",
+        "revoked_api_key",
+    )
 )
 _REFUSED_BY_KEY: Final = frozenset(
     # the first one: of a handshake
-    ("unauthorized", "invalid_key", "tenant_suspended", "expired_key")
+    ("unauthorized", "invalid_api_key", "tenant_suspended", "expired_api_key")
 )
 
 

@@ -25,12 +25,12 @@ _USUAL: Final[dict[str, Any]] = {
     "generated_tokens": 12,
     "authenticated_ms": 0.2,
     "admitted_ms": 0.4,
-    "assembled_ms": 2.4,
+    "assemble_ms": 2.4,
     "routed_ms": 2.5,
     "engine_ms": 40.0,
     "first_token_ms": 43.0,
     "total_ms": 120.0,
-    "num_at_replica": 1,
+    "num_in_flight_at_replica": 1,
 }
 
 

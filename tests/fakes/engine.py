@@ -62,7 +62,7 @@ class FakeEngine:
             if request.replica.url in self.stuck:
                 await asyncio.Event().wait()
             if (torn := self.torn.get(request.replica.url)) is not None:
-                yield self._say(torn, EngineError("engine_lost", ""))
+                yield self._say(torn, EngineError("engine_disconnected", ""))
             else:
                 yield self._say(self.chunks, self.error, self.silent.get(request.replica.url))
         finally:

@@ -106,7 +106,7 @@ def _faults(server: Server) -> list[str]:
 def _stack_traces(log: Path) -> list[str]:
     with suppress(FileNotFoundError):
         text = log.read_text(errors="replace")
-        if "Traceback" in text or "http.defect" in text:
+        if "Traceback" in text or "http.internal_error" in text:
             return [f"a stack trace in the log: {text[-2_000:]}"]
     return []
 

@@ -22,7 +22,7 @@ from tenants.billing.invoices.queries import InvoiceNotReproducible, find_invoic
 
 _LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"
-_LOST: Final = "console/billing/not_reproducible.html"
+_LOST: Final = "console/billing/invoice_not_reproducible.html"
 _View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
 _LIMIT: Final = 50
 

@@ -30,7 +30,7 @@ from tenants.usage.reports.queries import GroupBy, ReportKind, ReportRow
 
 _PAGE: Final = "console/cache/cache.html"
 _PART: Final = "console/cache/_cache.html"
-_NAMES: Final = ("requests", "prompt_tokens", "told_prompt_tokens", "cached_tokens")
+_NAMES: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens")
 ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
     Isolation.SHARED: (
         _("Shared"),
@@ -103,7 +103,7 @@ def _charts(question: UsageFilters, found: UsageFigures) -> list[Chart]:
 
 
 def _prefilled(counts: UsageCounters) -> float:
-    return counts.told_prompt_tokens - counts.cached_tokens
+    return counts.prompt_tokens_with_cache_info - counts.cached_tokens
 
 
 def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
@@ -124,7 +124,7 @@ def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
         name=named("language", row.label) or gettext("not known"),
         url=f"{reverse('console:usage-requests')}?{question.narrowed(language=row.key)}",
         requests=count(counts.requests),
-        told=count(counts.told_prompt_tokens),
+        told=count(counts.prompt_tokens_with_cache_info),
         cached=count(counts.cached_tokens),
         share="–" if hits is None else share(hits),
         percent=None if hits is None else round(hits * 100, 1),

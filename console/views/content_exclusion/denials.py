@@ -32,7 +32,7 @@ REASONS: Final = {
     "path_excluded": _("The path is excluded"),
     "path_required": _("No file was named"),
     "region_not_allowed": _("The region is not allowed"),
-    "scope_missing": _("The key lacks the scope"),
+    "insufficient_scope": _("The key lacks the scope"),
     "public_code": _("Withheld: public code"),
     "secret": _("Withheld: looks like a secret"),
 }

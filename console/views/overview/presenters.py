@@ -165,7 +165,7 @@ def _load(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigur
 
 
 def cached(counts: UsageCounters) -> float | None:
-    return ratio(counts.cached_tokens, counts.told_prompt_tokens)
+    return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
 def _of(metric: object, counts: UsageCounters | None) -> float | None:

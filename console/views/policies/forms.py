@@ -56,7 +56,7 @@ class PolicyForm(forms.Form):
     models = lines_field(_("Names of models"), _("One a line, as the operator calls them."))
     regions_which = which_field(_("Regions"), _("All regions"), _("Only these"))
     regions = lines_field(_("Names of regions"), _("One a line: gateways elsewhere refuse."))
-    takes_part_in_experiments = yes_field(
+    has_experiments = yes_field(
         _("Take part in experiments"),
         _("Prompt layouts and filters may be tried on requests; never data."),
     )
@@ -74,10 +74,10 @@ class PolicyForm(forms.Form):
             " X-Caret-Path no longer get completions."
         ),
     )
-    withholds_secrets = yes_field(
+    has_secret_filter = yes_field(
         _("Withhold secrets"), _("Completions that look like credentials never reach an editor.")
     )
-    withholds_public_code = yes_field(
+    has_public_code_filter = yes_field(
         _("Withhold public code"),
         _("Completions that copy some 150 characters of the operator's index of public code."),
     )
@@ -122,7 +122,7 @@ class PolicyForm(forms.Form):
     revoke_idle_keys_after_days = days_field(
         _("Days after which an unused key is revoked"), _("Empty: never.")
     )
-    requires_second_factor = yes_field(
+    is_mfa_required = yes_field(
         _("Require a second factor"),
         _("Of everybody who signs in by a password; from the next page on."),
     )
@@ -212,14 +212,14 @@ def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
 
 
 _AS_THEY_ARE: Final = (
-    "takes_part_in_experiments",
+    "has_experiments",
     "requires_path",
-    "withholds_secrets",
-    "withholds_public_code",
+    "has_secret_filter",
+    "has_public_code_filter",
     "max_concurrent_completions",
     "max_key_lifetime_days",
     "revoke_idle_keys_after_days",
-    "requires_second_factor",
+    "is_mfa_required",
 )
 _Group = tuple[str | Promise, str | Promise, tuple[tuple[str, ...], ...]]
 _GROUPS: Final[tuple[_Group, ...]] = (
@@ -232,12 +232,12 @@ _GROUPS: Final[tuple[_Group, ...]] = (
             ("models",),
             ("regions_which",),
             ("regions",),
-            ("takes_part_in_experiments",),
+            ("has_experiments",),
         ),
     ),
     (_("What may be sent"), "", (("requires_path",),)),
     (_("What may be indexed"), "", (("retrieval",),)),
-    (_("What is withheld"), "", (("withholds_secrets",), ("withholds_public_code",))),
+    (_("What is withheld"), "", (("has_secret_filter",), ("has_public_code_filter",))),
     (
         _("Limits"),
         _("What is beyond is refused, and editors are told when to ask again. Empty: no limit."),
@@ -263,7 +263,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         "",
         (
             ("max_key_lifetime_days", "revoke_idle_keys_after_days"),
-            ("requires_second_factor",),
+            ("is_mfa_required",),
         ),
     ),
 )

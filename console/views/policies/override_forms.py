@@ -46,14 +46,14 @@ class LayerForm(forms.Form):
         _("Besides the tenant's: a repository and a colon, then a pattern a line after a dash."),
         rows=_EXCLUSION_ROWS,
     )
-    withholds_secrets = yes_field(_("Withhold secrets"))
-    withholds_public_code = yes_field(_("Withhold public code"))
+    has_secret_filter = yes_field(_("Withhold secrets"))
+    has_public_code_filter = yes_field(_("Withhold public code"))
     user_limit_per_minute = per_minute_field(_("Each user: requests a minute"))
     user_limit_burst = burst_field(_("Each user: requests at once"))
     key_limit_per_minute = per_minute_field(_("Each key: requests a minute"))
     key_limit_burst = burst_field(_("Each key: requests at once"))
     max_key_lifetime_days = days_field(_("Days for which a new key may be good"))
-    requires_second_factor = yes_field(_("Require a second factor"))
+    is_mfa_required = yes_field(_("Require a second factor"))
 
 
 def groups_of(form: LayerForm) -> Iterator[FieldGroup]:
@@ -90,10 +90,10 @@ def layer_of(cleaned: dict[str, Any]) -> PolicyOverride:
 
 
 _AS_THEY_ARE: Final = (
-    "withholds_secrets",
-    "withholds_public_code",
+    "has_secret_filter",
+    "has_public_code_filter",
     "max_key_lifetime_days",
-    "requires_second_factor",
+    "is_mfa_required",
 )
 _GROUPS: Final = (
     (
@@ -109,7 +109,7 @@ _GROUPS: Final = (
     ),
     (
         _("What is not sent, and what is withheld"),
-        (("content_exclusion",), ("withholds_secrets",), ("withholds_public_code",)),
+        (("content_exclusion",), ("has_secret_filter",), ("has_public_code_filter",)),
     ),
     (
         _("Limits"),
@@ -118,5 +118,5 @@ _GROUPS: Final = (
             ("key_limit_per_minute", "key_limit_burst"),
         ),
     ),
-    (_("Keys and sign-in"), (("max_key_lifetime_days",), ("requires_second_factor",))),
+    (_("Keys and sign-in"), (("max_key_lifetime_days",), ("is_mfa_required",))),
 )

@@ -24,7 +24,7 @@ def layer_lines(layer: PolicyOverride) -> dict[str, list[str]]:
         gettext("Withheld"): _withheld(layer),
         gettext("Rates"): _rates(layer),
         gettext("Lifetime of keys"): _lifetime(layer.max_key_lifetime_days),
-        gettext("Second factor"): [gettext("Required")] if layer.requires_second_factor else None,
+        gettext("Second factor"): [gettext("Required")] if layer.is_mfa_required else None,
     }
     return {title: said for title, said in lines.items() if said}
 
@@ -37,8 +37,8 @@ def layer_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldCh
 
 
 def _withheld(layer: PolicyOverride) -> list[str]:
-    secrets = [gettext("Secrets")] if layer.withholds_secrets else []
-    public = [gettext("Public code")] if layer.withholds_public_code else []
+    secrets = [gettext("Secrets")] if layer.has_secret_filter else []
+    public = [gettext("Public code")] if layer.has_public_code_filter else []
     return secrets + public
 
 

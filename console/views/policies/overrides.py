@@ -205,7 +205,7 @@ def undo(
 def _way_if_grave(
     request: HttpRequest, member: CurrentMember, held: OverrideInForce, said: PolicyOverride
 ) -> HttpResponse | None:
-    lets_in_by_less = held.layer.requires_second_factor and not said.requires_second_factor
+    lets_in_by_less = held.layer.is_mfa_required and not said.is_mfa_required
     return step_up_url(request, member) if lets_in_by_less else None
 
 

@@ -44,7 +44,7 @@ class ReportTableRow:
 
 
 def _cached(counts: UsageCounters) -> float | None:
-    return ratio(counts.cached_tokens, counts.told_prompt_tokens)
+    return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
 def _taken(counts: UsageCounters) -> float:

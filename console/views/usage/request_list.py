@@ -191,7 +191,9 @@ def _line(row: RequestRow) -> RequestListRow:
         cached=_cached(row),
         prompt_tokens=count(row.prompt_tokens),
         generated_tokens=count(row.generated_tokens),
-        at_replica="–" if row.num_at_replica is None else count(row.num_at_replica),
+        at_replica="–"
+        if row.num_in_flight_at_replica is None
+        else count(row.num_in_flight_at_replica),
     )
 
 

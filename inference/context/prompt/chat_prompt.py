@@ -94,7 +94,7 @@ def build_chat_prompt(
     writer: PromptWriter, messages: Sequence[ChatMessage], *, max_tokens: int, path: str = ""
 ) -> Prompt:
     """At least one message; they lose their secrets. `path`: of the file that the chat is about,
-    "" if it is not known. Raises BadRequest: `bad_messages` when the model's template does not
+    "" if it is not known. Raises BadRequest: `invalid_messages` when the model's template does not
     take these turns, `prompt_too_long` when it leaves them no room."""
     token_ids = _encode(writer, messages, max_tokens, file_type(path))
     return Prompt(
@@ -174,7 +174,7 @@ def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
         pieces = writer.chat_template.render([turn.message for turn in turns])
     except ChatTemplateError:
         raise BadRequest(
-            "bad_messages", "The model's chat template does not take these roles in this order."
+            "invalid_messages", "The model's chat template does not take these roles in this order."
         ) from None
     token_ids: list[int] = []
     for piece in pieces:

@@ -29,13 +29,13 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def one(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
-        """Raises Busy: `too_many_requests`, `gateway_full`."""
+        """Raises Busy: `too_many_requests`, `gateway_at_capacity`."""
         if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
             raise TooManyRequests(
                 "too_many_requests", "Too many completions of this tenant are under way."
             )
         if self._taken.total() >= self._max_total:
-            raise TooManyRequests("gateway_full", "The gateway is full.", http_status=503)
+            raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
         self._taken[tenant_id] += 1
         try:
             yield

@@ -13,7 +13,7 @@ def build_meta(account: RequestTrace, *, is_explained: bool) -> CompletionMeta:
         first_token_ms=account.first_token_ms,
         total_ms=account.total_ms,
         queue_ms=account.queue_ms,
-        assembled_ms=account.ms_since_arrival(account.assembled_s),
+        assemble_ms=account.ms_since_arrival(account.assembled_s),
         engine_ms=account.engine_ms,
         prompt_tokens=account.prompt_tokens,
         cached_tokens=account.cached_tokens,
@@ -21,7 +21,7 @@ def build_meta(account: RequestTrace, *, is_explained: bool) -> CompletionMeta:
         tier=account.request.tier if account.request else "",
         pool=account.pool,
         replica=account.replica,
-        cut_reason=account.cut_reason,
+        filter_reason=account.filter_reason,
         explanation=_explanation(account) if is_explained else msgspec.UNSET,
     )
 

@@ -284,7 +284,7 @@ class Connection:
 
     def _outcome(self, frame: OutcomeFrame) -> None:
         told = OutcomeReport(
-            frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share
+            frame.event, frame.chars, frame.lines, frame.after_ms, frame.edited_ratio
         )
         exchange = self._known(frame.id)
         known_id = exchange and exchange.suggestion.request_id
@@ -310,7 +310,7 @@ class Connection:
                 chars=counted.chars,
                 lines=counted.lines,
                 span_s=counted.span_s,
-                edit_share=counted.edit_share,
+                edited_ratio=counted.edited_ratio,
             )
         )
         if frame.text:

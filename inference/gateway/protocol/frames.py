@@ -67,7 +67,7 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     chars: int | None = None  # None: all that was suggested
     lines: int | None = None
     after_ms: int = 0
-    edit_share: float | None = None
+    edited_ratio: float | None = None
     text: str | None = None  # what it has become; of no use unless its user lets it be kept
 
 
@@ -117,7 +117,7 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     first_token_ms: float | None
     total_ms: float
     queue_ms: float | None  # until the engine was asked, assembly included
-    assembled_ms: float | None
+    assemble_ms: float | None
     engine_ms: float | None  # from there to the engine's first token
     prompt_tokens: int
     cached_tokens: int | None
@@ -125,7 +125,7 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     tier: str
     pool: str
     replica: str
-    cut_reason: str  # why the filter ended or withheld it; "": it did not
+    filter_reason: str  # why the filter ended or withheld it; "": it did not
     explanation: PromptExplanation | msgspec.UnsetType = (
         msgspec.UNSET
     )  # left out: it was not asked for
@@ -179,7 +179,7 @@ class InvalidFrame(BadRequest):
 
 
 def decode_frame(text: str) -> ClientFrame:
-    """Raises InvalidFrame: `too_large`, `bad_json`, `unknown_type`, `bad_field`."""
+    """Raises InvalidFrame: `too_large`, `invalid_json`, `unknown_type`, `invalid_field`."""
     if len(text) > MAX_FRAME_CHARS:
         raise InvalidFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")
     try:
@@ -187,11 +187,11 @@ def decode_frame(text: str) -> ClientFrame:
     except msgspec.ValidationError as error:
         raise _explain(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
-        raise InvalidFrame("bad_json", "The frame is not a JSON object.") from None
+        raise InvalidFrame("invalid_json", "The frame is not a JSON object.") from None
     is_named = isinstance(frame, OutcomeFrame) and frame.request_id != ""
     min_chars = 0 if is_named else 1
     if not isinstance(frame, NAMELESS) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
-        raise InvalidFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
+        raise InvalidFrame("invalid_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 
 
@@ -204,10 +204,12 @@ def _explain(text: str, error: msgspec.ValidationError) -> InvalidFrame:
     try:
         seen = _decode_any(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return InvalidFrame("bad_field", "The frame is not an object with a text `type` and `id`.")
+        return InvalidFrame(
+            "invalid_field", "The frame is not an object with a text `type` and `id`."
+        )
     identifier = seen.id if len(seen.id) <= MAX_ID_CHARS else ""
     if seen.type not in _TYPES:
         message = f"type must be one of {', '.join(_TYPES)}."
         return InvalidFrame("unknown_type", message, id=identifier)
     message = f"{name_bad_field(error)} is missing or malformed."
-    return InvalidFrame("bad_field", message, id=identifier)
+    return InvalidFrame("invalid_field", message, id=identifier)

@@ -48,7 +48,7 @@ class LateOutcomeRecorder:
         )
 
     def tell(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
-        """Raises InvalidFrame: `bad_field`, `unknown_id`; and Busy."""
+        """Raises InvalidFrame: `invalid_field`, `unknown_id`; and Busy."""
         span_s = validate_report(told)
         now_ms = self._clock.now_ms()
         known = _checked(request_id, now_ms)
@@ -67,7 +67,7 @@ class LateOutcomeRecorder:
                 chars=told.chars,
                 lines=told.lines,
                 span_s=span_s,
-                edit_share=told.edit_share,
+                edited_ratio=told.edited_ratio,
             )
         )
 
@@ -101,7 +101,7 @@ def _checked(text: str, now_ms: int) -> RequestId:
     except ValueError:
         request_id = None
     if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
-        raise InvalidFrame("bad_field", "request_id must be as `meta` has told it.")
+        raise InvalidFrame("invalid_field", "request_id must be as `meta` has told it.")
     age_ms = now_ms - (request_id.int >> 80)
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
         raise InvalidFrame("unknown_id", "What became of it is told within a day.")

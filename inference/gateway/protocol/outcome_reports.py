@@ -43,7 +43,7 @@ class OutcomeReport:
     chars: int | None = None  # None: all that was suggested
     lines: int | None = None
     after_ms: int = 0
-    edit_share: float | None = None
+    edited_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class OutcomeCounts:
     chars: int
     lines: int
     span_s: int | None
-    edit_share: float | None
+    edited_ratio: float | None
 
 
 def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeCounts:
-    """Marks it as told. Raises InvalidFrame: `bad_field`, `duplicate_outcome`."""
+    """Marks it as told. Raises InvalidFrame: `invalid_field`, `duplicate_outcome`."""
     span_s = validate_report(told)
     key = (told.event, span_s)
     most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
@@ -66,21 +66,23 @@ def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeC
         chars=_at_most(suggestion.num_chars, told.chars),
         lines=_at_most(suggestion.num_lines, told.lines),
         span_s=span_s,
-        edit_share=told.edit_share,
+        edited_ratio=told.edited_ratio,
     )
 
 
 def validate_report(told: OutcomeReport) -> int | None:
-    """Of persisted, which of SPANS_S had gone by. Raises InvalidFrame: `bad_field`."""
+    """Of persisted, which of SPANS_S had gone by. Raises InvalidFrame: `invalid_field`."""
     for name, value in (("chars", told.chars), ("lines", told.lines), ("after_ms", told.after_ms)):
         if value is not None and not 0 <= value <= MAX_NUMBER:
             raise InvalidFrame(
-                "bad_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}."
+                "invalid_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}."
             )
-    if (told.event is OutcomeEvent.PERSISTED) != (told.edit_share is not None):
-        raise InvalidFrame("bad_field", "edit_share belongs to persisted, and to nothing else.")
-    if told.edit_share is not None and not 0 <= told.edit_share <= 1:
-        raise InvalidFrame("bad_field", "edit_share must be a share from 0 to 1.")
+    if (told.event is OutcomeEvent.PERSISTED) != (told.edited_ratio is not None):
+        raise InvalidFrame(
+            "invalid_field", "edited_ratio belongs to persisted, and to nothing else."
+        )
+    if told.edited_ratio is not None and not 0 <= told.edited_ratio <= 1:
+        raise InvalidFrame("invalid_field", "edited_ratio must be a share from 0 to 1.")
     return _span_s(told)
 
 
@@ -90,7 +92,7 @@ def _span_s(told: OutcomeReport) -> int | None:
     passed = [span for span in SPANS_S if told.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN]
     if not passed:
         message = f"after_ms of persisted is at least {SPANS_S[0]} s, since it was accepted."
-        raise InvalidFrame("bad_field", message)
+        raise InvalidFrame("invalid_field", message)
     return passed[-1]
 
 

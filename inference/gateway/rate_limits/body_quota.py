@@ -26,7 +26,7 @@ class BodyQuota:
         self._of: Counter[_Owner] = Counter()
 
     def grow(self, principal: Principal, num_bytes: int) -> None:
-        """Raises Busy: `too_many_requests`, `gateway_full`; nothing has grown then."""
+        """Raises Busy: `too_many_requests`, `gateway_at_capacity`; nothing has grown then."""
         key, tenant = _owners(principal)
         is_over_key = self._of[key] + num_bytes > MAX_OF_KEY_BYTES
         if is_over_key or self._of[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
@@ -35,7 +35,7 @@ class BodyQuota:
                 "too_many_requests", f"Too much of this {whose}'s bodies is on its way."
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
-            raise TooManyRequests("gateway_full", "The gateway is full.", http_status=503)
+            raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
         self._add(principal, num_bytes)
 
     def shrink(self, principal: Principal, num_bytes: int) -> None:

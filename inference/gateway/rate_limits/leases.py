@@ -175,7 +175,7 @@ class Leases:
                     if not await self._return(not_returned):
                         await asyncio.sleep(self._max_wait_s)
         except TimeoutError:
-            log.warning("limits.not_returned", buckets=len(not_returned))
+            log.warning("rate_limits.refund_failed", buckets=len(not_returned))
         self._buckets.clear()
         self._leaving.clear()
 
@@ -271,7 +271,7 @@ class Leases:
 
     def _is_away(self, error: str) -> None:
         if not self.is_alone:
-            log.warning("limits.alone", error=error)
+            log.warning("rate_limits.store_unavailable", error=error)
         self._probe_at_s = self._clock.monotonic_s() + PROBE_S
 
     def _probe(self, pairs: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:

@@ -71,8 +71,10 @@ class Quotas:
     async def charged(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> AsyncIterator[None]:
-        """Raises Busy: `rate_limited`, `budget_spent`; and what `spending.refuse` raises. May wait
-        for Redis, see Leases."""
+        """Charge the tenant's and the key's limits while the block runs. May wait for Redis.
+
+        Raises TooManyRequests: `rate_limited`, `budget_exceeded`.
+        """
         limits = principal.snapshot.policy.limits
         units = self._units(principal, request)
         rates = self._rates(limits, principal, units)
@@ -113,7 +115,7 @@ class Quotas:
                 raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
             message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
             raise TooManyRequests(
-                "budget_spent", message, retry_after_s=self._until_midnight_s()
+                "budget_exceeded", message, retry_after_s=self._until_midnight_s()
             ) from None
 
     def _rates(self, limits: PolicyLimits, principal: Principal, units: int) -> list[SpendRequest]:

@@ -92,7 +92,7 @@ class SupersessionFeed:
                     await pubsub.subscribe(CHANNEL)
                     await self._follow(pubsub)
             except (RedisError, OSError, TimeoutError) as error:
-                log.warning("newest.unreachable", error=type(error).__name__)
+                log.warning("supersession.redis_unreachable", error=type(error).__name__)
                 await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, pubsub: PubSub) -> None:
@@ -105,7 +105,7 @@ class SupersessionFeed:
         try:
             heard = _decode(data)
         except msgspec.MsgspecError as error:  # of another version, while gateways are replaced
-            log.warning("newest.unreadable", error=type(error).__name__)
+            log.warning("supersession.invalid_message", error=type(error).__name__)
             return
         if heard.gateway != self._gateway:
             for claim in heard.claims:

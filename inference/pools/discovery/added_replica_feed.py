@@ -42,7 +42,7 @@ class AdditionFeed(SteeringFeed):
                 added[addition.pool].append(_replica(addition))
             # Of a newer version, or nobody of ours; the others are good.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
-                log.warning("addition.unreadable", error=str(error))
+                log.warning("added_replica.invalid", error=str(error))
         self._membership.add(added)
 
 

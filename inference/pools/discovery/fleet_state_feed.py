@@ -66,4 +66,4 @@ class SteeringFeed(ABC):
             await pubsub.get_message(timeout=POLL_S)
 
     def _tell_unreachable(self, error: Exception) -> None:
-        log.warning("steering.unreachable", by=self.name, error=type(error).__name__)
+        log.warning("fleet_state.redis_unreachable", by=self.name, error=type(error).__name__)

@@ -145,7 +145,7 @@ class PoolMembers:
             self._settle(name)
         self.look()
         if unknown := sorted(added.keys() - self._of.keys()):
-            log.warning("addition.unknown_pool", pools=unknown)
+            log.warning("added_replica.unknown_pool", pools=unknown)
 
     def look(self) -> None:
         """There are news: the next round begins now."""
@@ -275,7 +275,7 @@ class PoolMembers:
                     wanted=refusal.wanted,
                 )
         for replica in before.keys() - now.keys():
-            log.info("replica.not_refused_any_more", pool=pool, replica=replica.name)
+            log.info("replica.accepted", pool=pool, replica=replica.name)
 
     def _change(self, pool: Pool, members: Iterable[Replica]) -> None:
         self._pools.has_now(pool.name, members)

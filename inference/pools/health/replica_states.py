@@ -87,7 +87,7 @@ class ReplicaAttempt:
         self.has_succeeded = False
 
     def moves(self) -> bool:
-        """Ends it with `engine_late`, unless it is about to end for another reason."""
+        """Ends it with `engine_timeout`, unless it is about to end for another reason."""
         if self.task is None or self.task.cancelling():
             return False
         self.is_moved = self.task.cancel()
@@ -165,7 +165,7 @@ class ReplicaStates:
 
         What gives way does not count, and its task is cancelled when something else comes.
 
-        Raises EngineError (`engine_late`) when it has waited for too long, and `elsewhere` is
+        Raises EngineError (`engine_timeout`) when it has waited for too long, and `elsewhere` is
         better asked (`move_overdue`).
         """
         condition = self._of(replica)
@@ -183,7 +183,7 @@ class ReplicaStates:
             if not attempt.was_cancelled_for_it():
                 raise
             raise EngineError(
-                "engine_late", "The engine takes too long.", http_status=503
+                "engine_timeout", "The engine takes too long.", http_status=503
             ) from None
         finally:
             condition.lateness.left(attempt, self._clock.monotonic_s())
@@ -203,7 +203,7 @@ class ReplicaStates:
             num_moved = sum(attempt.moves() for attempt in overdue if self._has_better(attempt))
             condition.num_moved += num_moved
             if num_moved:
-                log.info("replica.late", url=url, num_moved=num_moved)
+                log.info("replica.ejected", url=url, num_moved=num_moved)
 
     def _has_better(self, attempt: ReplicaAttempt) -> bool:
         other = attempt.elsewhere
@@ -235,7 +235,9 @@ class ReplicaStates:
         if condition.circuit is CircuitState.OPEN and event is not CircuitEvent.REST_OVER:
             condition.rests_until_s = self._clock.monotonic_s() + EJECTION_S
         if condition.circuit is not before:
-            log.info("replica.circuit", replica=replica.name, circuit=condition.circuit.value)
+            log.info(
+                "replica.circuit_changed", replica=replica.name, circuit=condition.circuit.value
+            )
 
     def _has_rested(self, condition: _ReplicaHealth) -> bool:
         return self._clock.monotonic_s() >= condition.rests_until_s

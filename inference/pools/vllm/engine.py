@@ -206,13 +206,13 @@ def _rejected_replicas(status: int | None) -> EngineError:
     if status in _BUSY_STATUSES:
         return EngineError("engine_busy", "The engine takes no requests now.", http_status=503)
     if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return EngineError("engine_lost", "The engine failed.")
+        return EngineError("engine_disconnected", "The engine failed.")
     return EngineError("engine_refused", "The engine refused the request.")
 
 
 def _garbled() -> EngineError:
-    return EngineError("engine_garbled", "The engine's answer was not understood.")
+    return EngineError("engine_invalid_response", "The engine's answer was not understood.")
 
 
 def _lost() -> EngineError:
-    return EngineError("engine_lost", "The engine ended in mid-stream.")
+    return EngineError("engine_disconnected", "The engine ended in mid-stream.")

@@ -45,5 +45,5 @@ class KvEventFeeds:
             try:
                 await feed.run()
             except Exception as defect:  # noqa: BLE001  # the edge of a background task
-                log.error("background.defect", task="kv_events", **describe(defect))
+                log.error("background.internal_error", task="kv_events", **describe(defect))
                 await asyncio.sleep(_AFTER_DEFECT_S)

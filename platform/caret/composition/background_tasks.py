@@ -33,5 +33,5 @@ async def _keep_running(name: str, run: Run) -> None:
         try:
             await run()
         except Exception as defect:  # noqa: BLE001  # the edge of a background task
-            log.error("background.defect", task=name, **describe(defect))
+            log.error("background.internal_error", task=name, **describe(defect))
             await asyncio.sleep(_AFTER_DEFECT_S)

@@ -82,9 +82,9 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     # Globs of repository names whose files may be indexed for retrieval, and kept, encrypted, while
     # they are in here; none by default.
     retrieval: tuple[str, ...] = ()
-    takes_part_in_experiments: bool = True  # of prompt layouts and filters, never of data
-    withholds_secrets: bool = True  # completions that look like credentials
-    withholds_public_code: bool = False  # completions found in the operator's index of public code
+    has_experiments: bool = True  # of prompt layouts and filters, never of data
+    has_secret_filter: bool = True  # completions that look like credentials
+    has_public_code_filter: bool = False  # completions found in the operator's index of public code
     telemetry: Telemetry | None = None  # None: no content is kept, whoever agrees
     # Days for which a key's text may be good; None: as many as its maker says.
     max_key_lifetime_days: int | None = None
@@ -94,7 +94,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     regions: frozenset[str] | None = None  # whose gateways may complete; None: all
     # Data class -> days for which it is kept; one that is not here is kept as the platform has it.
     retention_days: dict[str, int] = {}
-    requires_second_factor: bool = False  # of everybody who signs in
+    is_mfa_required: bool = False  # of everybody who signs in
     requires_path: bool = False  # requests that do not name their file are refused
 
 
@@ -106,9 +106,9 @@ class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     models: frozenset[str] | None = None  # that may complete; None: all
     regions: frozenset[str] | None = None  # whose gateways may complete; None: all
     content_exclusion: dict[str, tuple[str, ...]] = {}  # besides the tenant's
-    withholds_secrets: bool = False
-    withholds_public_code: bool = False
+    has_secret_filter: bool = False
+    has_public_code_filter: bool = False
     user_limit: RateLimit | None = None  # of each user
     key_limit: RateLimit | None = None  # of each key
     max_key_lifetime_days: int | None = None
-    requires_second_factor: bool = False
+    is_mfa_required: bool = False

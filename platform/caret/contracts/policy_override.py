@@ -24,11 +24,11 @@ def apply_override(policy: TenantPolicy, layer: PolicyOverride) -> TenantPolicy:
         models=_intersect(policy.models, layer.models),
         regions=_intersect(policy.regions, layer.regions),
         content_exclusion=_both(policy.content_exclusion, layer.content_exclusion),
-        withholds_secrets=policy.withholds_secrets or layer.withholds_secrets,
-        withholds_public_code=policy.withholds_public_code or layer.withholds_public_code,
+        has_secret_filter=policy.has_secret_filter or layer.has_secret_filter,
+        has_public_code_filter=policy.has_public_code_filter or layer.has_public_code_filter,
         limits=_lower(policy.limits, layer),
         max_key_lifetime_days=_least(policy.max_key_lifetime_days, layer.max_key_lifetime_days),
-        requires_second_factor=policy.requires_second_factor or layer.requires_second_factor,
+        is_mfa_required=policy.is_mfa_required or layer.is_mfa_required,
     )
 
 
@@ -41,7 +41,7 @@ def features_of(policy: TenantPolicy) -> frozenset[Feature]:
     on = {Feature(mode.value) for mode in policy.features}
     if policy.retrieval:
         on.add(Feature.RETRIEVAL)
-    if policy.takes_part_in_experiments:
+    if policy.has_experiments:
         on.add(Feature.EXPERIMENTS)
     return frozenset(on)
 
@@ -53,9 +53,7 @@ def _with_features(policy: TenantPolicy, features: frozenset[Feature] | None) ->
         policy,
         features=frozenset(mode for mode in policy.features if Feature(mode.value) in features),
         retrieval=policy.retrieval if Feature.RETRIEVAL in features else (),
-        takes_part_in_experiments=(
-            policy.takes_part_in_experiments and Feature.EXPERIMENTS in features
-        ),
+        has_experiments=(policy.has_experiments and Feature.EXPERIMENTS in features),
     )
 
 

@@ -64,20 +64,20 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     cached_tokens: int | None
     generated_tokens: int
     # Durations in milliseconds since the request was received; None: not reached.
-    assembled_ms: float | None
+    assemble_ms: float | None
     first_token_ms: float | None
     engine_ms: float | None  # from the call of the engine to its first token
     total_ms: float
     # Came later: records written before mean the default.
     trigger: Trigger = Trigger.AUTOMATIC
     variant: str = ""  # of an experiment; "": none
-    cut_reason: str = ""  # why the filter ended or withheld it; "": it did not
+    filter_reason: str = ""  # why the filter ended or withheld it; "": it did not
     num_files: int = 0  # of the prompt's other files
     num_snippets: int = 0  # of the prompt's retrieved snippets
     authenticated_ms: float | None = None
     admitted_ms: float | None = None
     routed_ms: float | None = None
-    num_at_replica: int | None = None  # requests of this gateway there when it was asked
+    num_in_flight_at_replica: int | None = None  # requests of this gateway there when it was asked
 
     editor: str = (
         ""  # one of inference.gateway.protocol.user_agent; "": not told, or none that we know
@@ -85,7 +85,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     model: str = ""  # as its pool names it; "": the request never got as far
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # of those characters, begun ones included
-    is_parsed: bool = False  # a parser judged it: that `cut_reason` is not syntax says something
+    is_parsed: bool = False  # a parser judged it: that `filter_reason` is not syntax says something
 
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):
@@ -103,7 +103,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     # Of persisted: which of SPANS_S had gone by, and the edit distance between what was accepted
     # and what stands there now, as a share of what was accepted, 0 to 1. None: of other events.
     span_s: int | None = None
-    edit_share: float | None = None
+    edited_ratio: float | None = None
 
 
 class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
@@ -122,7 +122,7 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     chars: int | None  # None: all that was suggested
     lines: int | None
     span_s: int | None
-    edit_share: float | None
+    edited_ratio: float | None
 
 
 class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):

@@ -61,7 +61,7 @@ async def _again(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
         try:
             has_more = await step()
         except (RedisError, OSError, TimeoutError) as error:
-            log.warning("relay.cut", way=way, error=type(error).__name__)
+            log.warning("relay.disconnected", way=way, error=type(error).__name__)
             pause_s = min(2 * pause_s, _MAX_RETRY_S)
             await asyncio.sleep(pause_s)
             continue

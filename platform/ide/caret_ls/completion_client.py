@@ -21,7 +21,7 @@ from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.workspace import OpenFile
 
 _WHOLE: Final = ("stop", "length")
-_BUDGET: Final = ("budget", "budget_spent")
+_BUDGET: Final = ("budget", "budget_exceeded")
 # A budget may be raised any time, whatever the gateway says of midnight; nobody has to restart the
 # editor then.
 _MAX_HOLD_S: Final = 60.0

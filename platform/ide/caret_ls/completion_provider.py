@@ -30,7 +30,7 @@ _MAX_TRIES: Final = 2  # what was joined may say something else in the end
 _REASONS: Final = {
     "shed": SkipReason.OVERLOADED,
     "budget": SkipReason.OVER_BUDGET,
-    "budget_spent": SkipReason.OVER_BUDGET,
+    "budget_exceeded": SkipReason.OVER_BUDGET,
     "path_excluded": SkipReason.EXCLUDED,
     "path_required": SkipReason.EXCLUDED,
     "feature_disabled": SkipReason.MODE_OFF,

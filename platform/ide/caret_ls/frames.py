@@ -88,7 +88,7 @@ def outcome(told: EditorOutcome, *, shares_text: bool) -> Frame:
     }
     if told.request_id:
         frame["request_id"] = told.request_id
-    optional = {"chars": told.chars, "lines": told.lines, "edit_share": told.edit_share}
+    optional = {"chars": told.chars, "lines": told.lines, "edited_ratio": told.edited_ratio}
     frame |= {name: value for name, value in optional.items() if value is not None}
     if shares_text and told.text is not None:
         frame["text"] = told.text

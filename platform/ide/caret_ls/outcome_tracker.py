@@ -39,7 +39,7 @@ class EditorOutcome:
     after_ms: int
     chars: int | None = None  # None: all of it
     lines: int | None = None
-    edit_share: float | None = None  # of PERSISTED alone
+    edited_ratio: float | None = None  # of PERSISTED alone
     text: str | None = None  # what it has become: leaves only where the user has opted in
     request_id: str = ""  # as all gateways know it; "": it was not told
 
@@ -248,7 +248,7 @@ def _persisted(taken: _AcceptedSuggestion, now: str, now_s: float) -> EditorOutc
         EditorOutcomeEvent.PERSISTED,
         after_ms,
         kept,
-        edit_share=round(share, 4),
+        edited_ratio=round(share, 4),
         text=now,
         request_id=taken.request_id,
     )

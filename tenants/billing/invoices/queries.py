@@ -46,7 +46,7 @@ logger = structlog.get_logger(__name__)
 class InvoiceNotReproducible(Conflict):
     """The ledger does not give the document that was issued: a defect of ours, or worse."""
 
-    code = "not_reproducible"
+    code = "invoice_not_reproducible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,9 @@ def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
     except InvoiceMismatch:
         document = None
     if document is None or hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
-        logger.error("invoice.not_reproducible", tenant_id=str(row.tenant_id), number=row.number)
+        logger.error(
+            "invoice.invoice_not_reproducible", tenant_id=str(row.tenant_id), number=row.number
+        )
         raise InvoiceNotReproducible(
             f"The ledger does not give {row.name} as it was issued. Tell whoever runs this"
             " installation."

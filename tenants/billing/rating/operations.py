@@ -25,7 +25,7 @@ def rate_all_tenants(*, now: datetime) -> None:
         except NotFound:
             continue  # without a plan there is nothing to rate
         except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
-            log.error("billing.not_rated", tenant_id=tenant_id, error=type(error).__name__)
+            log.error("billing.rating_failed", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def rate_tenant(tenant_id: TenantId, *, now: datetime, until: int | None = None) -> int:

@@ -175,7 +175,7 @@ def _certify(row: Erasure, now: datetime) -> None:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     record_change(
         actor=system_actor(tenant_id),
-        action="tenant.shredded" if row.user_id is None else "subject.erased",
+        action="tenant.erased" if row.user_id is None else "data_subject.erased",
         target=f"tenant:{slug}" if row.user_id is None else f"user:{row.user_id}",
         change=(None, {"certificate": number}),
         now=now,

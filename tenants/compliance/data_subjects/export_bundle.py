@@ -1,7 +1,7 @@
 """All that is held about a person in a tenant, as a ZIP of NDJSON with a signed manifest.
 
     account.ndjson usage_records.ndjson ...   one object a line, empty files included
-    telemetry_content.ndjson                  what was kept by his consent, opened
+    captured_content.ndjson                  what was kept by his consent, opened
     README.txt manifest.json                  what it is; how much, and the SHA-256 of each file
 
 It is in the tenant's audit trail before anything is read. A tenant has one made at a time, opened
@@ -51,7 +51,7 @@ What Caret holds about one person in the tenant {tenant}.
 
 Each .ndjson file is one table, one JSON object a line; an empty file says that nothing is held.
 Times are UTC. Keys of the API and passwords are kept as digests only, and are not in here.
-telemetry_content.ndjson holds prompts and completions that were kept by the person's own consent,
+captured_content.ndjson holds prompts and completions that were kept by the person's own consent,
 retrieval_content.ndjson the parts of files that are indexed for him alone.
 manifest.json is signed: `manage.py verify_bundle FILE --public-key KEYS` says whether all of it is
 as it was made, wherever the public keys of the installation are known.
@@ -91,7 +91,7 @@ def write_bundle(
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
             files = _Files(archive, asked.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
-            files.write("telemetry_content", _kept_content(subject))
+            files.write("captured_content", _kept_content(subject))
             return _seal(files, subject, head, now)
 
 
@@ -159,7 +159,7 @@ def _record(
         subject = find_subject(tenant_id=actor.tenant_id, user_id=user_id)
         record_read(
             actor=actor,
-            action="subject.exported",
+            action="data_subject.exported",
             target=f"user:{subject.user_id}",
             now=now,
             reason=reason,

@@ -68,7 +68,7 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
         noted = ErasureTombstone(subject.user_id, demand.again or uuid7())
         _create(actor, noted, reason, keys, now)
-        _record(actor, "subject.erasure_demanded", f"user:{subject.user_id}", reason, now)
+        _record(actor, "data_subject.erasure_requested", f"user:{subject.user_id}", reason, now)
         return noted.erasure_id
 
 
@@ -100,7 +100,7 @@ def request_tenant_erasure(
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
         noted = ErasureTombstone(None, again or uuid7())
         _create(actor, noted, reason, keys, now)
-        _record(actor, "tenant.shredding_demanded", f"tenant:{row.slug}", reason, now)
+        _record(actor, "tenant.erasure_requested", f"tenant:{row.slug}", reason, now)
         return noted.erasure_id
 
 

@@ -138,7 +138,7 @@ def _repair(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
         publish(tenant_id=tenant_id, now=now)
     except DomainError as error:
         # Its rows make no snapshot: a matter for us, and for no other tenant.
-        logger.error("snapshot.impossible", tenant_id=tenant_id, reason=error.message)
+        logger.error("snapshot.build_failed", tenant_id=tenant_id, reason=error.message)
         return False
     logger.info("snapshot.republished", tenant_id=tenant_id, reason=repair.reason.value)
     return True

@@ -58,11 +58,11 @@ def find_key_actor(
 
 def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
     if row.kind != KeyKind.SERVICE:
-        raise Unauthenticated("wrong_kind", "The REST API takes service keys.")
+        raise Unauthenticated("wrong_api_key_kind", "The REST API takes service keys.")
     if row.revoked_at is not None:
-        raise Unauthenticated("revoked_key", "This API key was revoked.")
+        raise Unauthenticated("revoked_api_key", "This API key was revoked.")
     if text.expires_at is not None and text.expires_at <= now:
-        raise Unauthenticated("expired_key", "This API key has expired.")
+        raise Unauthenticated("expired_api_key", "This API key has expired.")
     if row.tenant.status != TenantStatus.ACTIVE:
         raise Unauthenticated("tenant_suspended", "This tenant is not active.")
 
@@ -88,4 +88,4 @@ def _actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
 
 
 def _invalid() -> Unauthenticated:
-    return Unauthenticated("invalid_key", "This is not a valid API key.")
+    return Unauthenticated("invalid_api_key", "This is not a valid API key.")

@@ -50,9 +50,9 @@ def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
         try:
             handle_leak(read_sighting(data), now=now)
         except msgspec.DecodeError:
-            logger.error("key.sighting_unreadable")
+            logger.error("key.leak_report_invalid")
         except (OSError, SMTPException, ValueError) as error:  # ValueError: no header of a mail
-            logger.warning("key.leak_untold", reason=type(error).__name__)
+            logger.warning("key.leak_owner_not_notified", reason=type(error).__name__)
             requeue(connection, data)
             continue
         settle(connection, data)
@@ -113,7 +113,7 @@ def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime)
     text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)
     send_mail("A leaked API key was revoked", text, None, _recipients(tenant_id, row))
     with tenant_scope(tenant_id):
-        ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_told_at=now)
+        ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_notified_at=now)
 
 
 def _recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:

@@ -124,7 +124,7 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
                 address=guest.address,
                 request_id=guest.request_id,
             ),
-            action="member.joined",
+            action="member.invitation_accepted",
             target=f"user:{guest.user_id}",
             change=(None, {"role": role.value, "invitation_id": str(found.id)}),
             now=now,

@@ -60,7 +60,7 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
         return
     if held is None:
         insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
-        _record(actor, "member.joined", user_id, (None, Role.DEVELOPER), now)
+        _record(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
     groups = _groups_of(actor, row)
     _settle_teams(actor, row.user_id, groups, now)
     _settle_role(actor, row.user_id, groups, now, groups_decide=groups_decide)

@@ -154,11 +154,11 @@ def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> Sig
     """Who signs in by a password and has none can do nothing but set one up. Raises Forbidden."""
     actor.require(Permission.WRITE_ACCESS)
     with tenant_scope(actor.tenant_id):
-        rows = Tenant.objects.filter(id=actor.tenant_id).exclude(requires_second_factor=required)
-        if rows.update(requires_second_factor=required):
+        rows = Tenant.objects.filter(id=actor.tenant_id).exclude(is_mfa_required=required)
+        if rows.update(is_mfa_required=required):
             record_change(
                 actor=actor,
-                action="second_factor.required" if required else "second_factor.optional",
+                action="mfa.required" if required else "mfa.made_optional",
                 target="second_factor",
                 change=(None, None),
                 now=now,

@@ -31,7 +31,7 @@ class ProviderView:
 
 @dataclass(frozen=True, slots=True)
 class SignInRules:
-    requires_second_factor: bool
+    is_mfa_required: bool
     provider: ProviderView | None  # None: passwords
 
 
@@ -62,7 +62,7 @@ def get_rules(*, actor: Actor) -> SignInRules:
     """Raises Forbidden."""
     actor.require(Permission.READ_ACCESS)
     with tenant_scope(actor.tenant_id):
-        required = Tenant.objects.get(id=actor.tenant_id).requires_second_factor
+        required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
         row = _row(actor.tenant_id)
     return SignInRules(required, None if row is None else _view(row))
 

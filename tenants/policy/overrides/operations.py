@@ -52,7 +52,7 @@ def set_override(
         _insert(actor, held, layer, reason, now)
         record_change(
             actor=actor,
-            action="policy.layer_changed",
+            action="policy_override.changed",
             target=f"{subject.kind}:{subject.id}",
             change=(_facts(held.layer), _facts(layer)),
             reason=reason,

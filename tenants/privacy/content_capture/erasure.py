@@ -110,7 +110,7 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
         logger.error("telemetry.not_erased", tenant_id=tenant_id, error=type(error).__name__)
         return
     if num_erased:
-        logger.info("telemetry.erased", tenant_id=tenant_id, objects=num_erased)
+        logger.info("content.erased", tenant_id=tenant_id, objects=num_erased)
 
 
 def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
@@ -165,7 +165,7 @@ def _demand(
     objects.update(erasure_id=erasure.id)
     record_change(
         actor=actor,
-        action="telemetry.erasure_demanded",
+        action="content.erasure_requested",
         target=f"erasure:{erasure.id}",
         change=(None, {"objects": erasure.num_objects, "user": user_id}),
         reason=reason.value,

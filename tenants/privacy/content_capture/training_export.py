@@ -32,7 +32,7 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     """
     actor.require_platform()
     with tenant_scope(actor.tenant_id):
-        record_read(actor=actor, action="telemetry.training_exported", target="training", now=now)
+        record_read(actor=actor, action="training_data.exported", target="training", now=now)
     last: UUID | None = None
     while page := _page(actor.tenant_id, after=last):
         for object_id in page:

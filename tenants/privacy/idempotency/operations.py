@@ -87,7 +87,7 @@ class RequestInProgress(Conflict):
 class ResponseNotStored(Conflict):
     """What cannot be kept cannot be promised, and is not done."""
 
-    code = "idempotency_full"
+    code = "idempotency_storage_full"
 
 
 def find_response(request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:

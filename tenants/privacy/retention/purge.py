@@ -102,7 +102,7 @@ def _say_what_vanished(before: PurgeRun) -> None:
     left = _settled(before)
     if left < before.settled:
         log.error(
-            "retention.vanished",
+            "retention.unexplained_deletion",
             tenant_id=str(before.tenant_id),
             data_class=before.data_class,
             records=before.settled - left,

@@ -21,7 +21,7 @@ class MembershipRow:
     name: str
     status: TenantStatus
     role: Role
-    requires_second_factor: bool  # of who signs in by a password
+    is_mfa_required: bool  # of who signs in by a password
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,6 @@ def _membership_row(row: Membership) -> MembershipRow:
         slug=row.tenant.slug,
         name=row.tenant.name,
         status=TenantStatus(row.tenant.status),
-        requires_second_factor=row.tenant.requires_second_factor,
+        is_mfa_required=row.tenant.is_mfa_required,
         role=Role(row.role),
     )

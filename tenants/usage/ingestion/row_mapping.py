@@ -28,8 +28,15 @@ _MAX_INTEGER: Final = 2**31 - 1  # Postgres' integer
 _PLAIN_FIELDS: Final = (
     *("protocol", "mode", "language", "tier", "pool", "replica", "finish", "error_code"),
     *("prompt_tokens", "cached_tokens", "generated_tokens"),
-    *("assembled_ms", "first_token_ms", "engine_ms", "total_ms"),
-    *("trigger", "variant", "cut_reason", "num_files", "num_snippets", "num_at_replica"),
+    *("assemble_ms", "first_token_ms", "engine_ms", "total_ms"),
+    *(
+        "trigger",
+        "variant",
+        "filter_reason",
+        "num_files",
+        "num_snippets",
+        "num_in_flight_at_replica",
+    ),
     *("authenticated_ms", "admitted_ms", "routed_ms"),
     *("editor", "model", "num_chars", "num_lines", "is_parsed"),
 )
@@ -94,11 +101,11 @@ def _check_values(record: Record) -> None:
 def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
     is_persisted = record.event is OutcomeEvent.PERSISTED
     if is_persisted != (record.span_s in SPANS_S) or is_persisted != (
-        record.edit_share is not None
+        record.edited_ratio is not None
     ):
-        raise UnstorableRecord("span_s, edit_share: of persisted, and of nothing else")
-    if record.edit_share is not None and record.edit_share > 1:
-        raise UnstorableRecord("edit_share: more than all of it")
+        raise UnstorableRecord("span_s, edited_ratio: of persisted, and of nothing else")
+    if record.edited_ratio is not None and record.edited_ratio > 1:
+        raise UnstorableRecord("edited_ratio: more than all of it")
 
 
 def _row(record: Record) -> Row | LateOutcome:
@@ -136,7 +143,7 @@ def _outcome_row(record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines
         after_ms=record.after_ms,
         lines=lines,
         span_s=record.span_s,
-        edit_share=record.edit_share,
+        edited_ratio=record.edited_ratio,
     )
 
 

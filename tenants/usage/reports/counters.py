@@ -34,7 +34,9 @@ class UsageCounters:
     parsed: int = 0  # whose end a parser has judged
     parsed_valid: int = 0  # of those, the ones that it did not end or withhold
     prompt_tokens: int = 0
-    told_prompt_tokens: int = 0  # of requests whose engine told how many of them were cached
+    prompt_tokens_with_cache_info: int = (
+        0  # of requests whose engine told how many of them were cached
+    )
     cached_tokens: int = 0  # of those
     generated_tokens: int = 0
     # Reported by the client; each suggestion counts once in each.

@@ -154,8 +154,8 @@ def _measured(
         .annotate(
             completed=Count("request_id", filter=_FINISHED),
             percentiles=_Percentiles("first_token_ms", filter=_FINISHED),
-            at_replica=Sum(F("num_at_replica"), default=0),
-            sent=Count("num_at_replica"),
+            at_replica=Sum(F("num_in_flight_at_replica"), default=0),
+            sent=Count("num_in_flight_at_replica"),
         )
         .order_by()
     )

@@ -27,7 +27,7 @@ def set_min_group_users(*, actor: Actor, min_users: int, reason: str, now: datet
         Tenant.objects.filter(id=actor.tenant_id).update(min_group_users=min_users)
         record_change(
             actor=actor,
-            action="reports.min_users_changed",
+            action="reports.min_group_size_changed",
             target=f"tenant:{row.slug}",
             change=({"min_users": row.min_group_users}, {"min_users": min_users}),
             reason=reason,

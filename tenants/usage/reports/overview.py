@@ -31,7 +31,7 @@ from tenants.usage.reports.suppressed_figures import SuppressedOverview, hidden_
 
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
-    *("prompt_tokens", "told_prompt_tokens", "cached_tokens", "generated_tokens"),
+    *("prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens", "generated_tokens"),
     *("shown", "accepted", "partly_accepted"),
 )
 BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)

@@ -28,7 +28,7 @@ class LastMinute:
     # Of those completed, in milliseconds. None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
-    told_prompt_tokens: int  # of requests whose engine told how many of them were cached
+    prompt_tokens_with_cache_info: int  # of requests whose engine told how many of them were cached
     cached_tokens: int  # of those
     # Suggestions, as editors report them, whenever they were made. None: by too few people to be
     # told; it is quality, so it is not told below the tenant's minimum.
@@ -69,7 +69,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
         requests=found["requests"],
         first_token_p50_ms=p50_ms,
         first_token_p99_ms=p99_ms,
-        told_prompt_tokens=found["told"],
+        prompt_tokens_with_cache_info=found["told"],
         cached_tokens=found["cached"],
         accepted=taken["num"] if is_told else None,
     )

@@ -86,7 +86,7 @@ def _marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
     """When the stages up to `filter` were over, in milliseconds; None: it was not."""
     yield "authenticate", record.authenticated_ms  # `receive` included: it takes microseconds
     yield "admit", record.admitted_ms
-    yield "assemble", record.assembled_ms
+    yield "assemble", record.assemble_ms
     yield "route", record.routed_ms
     asked, engine = record.routed_ms, record.engine_ms
     yield "generate", None if asked is None or engine is None else asked + engine
@@ -167,7 +167,7 @@ def _slow_engine(record: CompletionRecord, stage: LatencyStage) -> Finding:
         ),
         took=Quantity(stage.took_ms),
         uncached=Quantity(record.prompt_tokens - record.cached_tokens),
-        others=Quantity(record.num_at_replica or 0),
+        others=Quantity(record.num_in_flight_at_replica or 0),
     )
 
 
@@ -184,10 +184,13 @@ def _cold(record: CompletionRecord) -> Iterator[Finding]:
 
 
 def _queued(record: CompletionRecord) -> Iterator[Finding]:
-    if record.num_at_replica is not None and record.num_at_replica >= _MANY_AT_REPLICA:
+    if (
+        record.num_in_flight_at_replica is not None
+        and record.num_in_flight_at_replica >= _MANY_AT_REPLICA
+    ):
         yield Finding(
             gettext_noop("queued: {requests} requests were at the replica."),
-            requests=Quantity(record.num_at_replica),
+            requests=Quantity(record.num_in_flight_at_replica),
         )
 
 
@@ -261,11 +264,11 @@ def _ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
         return [Finding(wording, after=after, stage=last.name, code=code)]
     if wording := _REFUSED.get(record.finish):
         return [Finding(wording)]
-    return list(_cut(record.finish, record.cut_reason))
+    return list(_cut(record.finish, record.filter_reason))
 
 
 def _cut(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
-    if finish is FinishReason.LENGTH and reason == "engine_lost":
+    if finish is FinishReason.LENGTH and reason == "engine_disconnected":
         yield Finding(
             gettext_noop("cut off: the engine was lost on the way, and no other could go on.")
         )

@@ -93,7 +93,7 @@ class RequestRow:
     cached_tokens: int | None  # None: the engine did not tell
     generated_tokens: int
     first_token_ms: float | None  # None: no text was sent
-    num_at_replica: int | None  # None: it never got there
+    num_in_flight_at_replica: int | None  # None: it never got there
     total_ms: float
 
 
@@ -164,7 +164,7 @@ def _sorted(
     if order is RequestSort.SLOW:
         return found.filter(first_token_ms__isnull=False).order_by("-first_token_ms", "request_id")
     if order is RequestSort.BUSY:
-        return found.order_by(F("num_at_replica").desc(nulls_last=True), "request_id")
+        return found.order_by(F("num_in_flight_at_replica").desc(nulls_last=True), "request_id")
     if after is not None:
         earlier = Q(occurred_at__lt=after.at)
         found = found.filter(earlier | Q(occurred_at=after.at, request_id__lt=after.id))
@@ -186,6 +186,6 @@ def _line(row: UsageRecord) -> RequestRow:
         cached_tokens=row.cached_tokens,
         generated_tokens=row.generated_tokens,
         first_token_ms=row.first_token_ms,
-        num_at_replica=row.num_at_replica,
+        num_in_flight_at_replica=row.num_in_flight_at_replica,
         total_ms=row.total_ms,
     )

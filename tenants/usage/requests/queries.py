@@ -34,7 +34,7 @@ class RecentUsage:
     errors: int
     accepted: int  # suggestions, as editors report them
     prompt_tokens: int
-    told_prompt_tokens: int  # of requests whose engine told how many of them were cached
+    prompt_tokens_with_cache_info: int  # of requests whose engine told how many of them were cached
     cached_tokens: int  # of those
     generated_tokens: int
     # Of the completed requests, in milliseconds; None: there were none.
@@ -52,7 +52,7 @@ class UsageDayView:
     completed: int
     errors: int
     prompt_tokens: int
-    told_prompt_tokens: int  # as in RecentUsage
+    prompt_tokens_with_cache_info: int  # as in RecentUsage
     cached_tokens: int
     generated_tokens: int
 
@@ -106,7 +106,9 @@ _COUNTS: Final[dict[str, Any]] = {
     "requests": Count("*"),
     "completed": Count("request_id", filter=_FINISHED),
     "errors": Count("request_id", filter=Q(finish=FinishReason.ERROR)),
-    "told_prompt_tokens": Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
+    "prompt_tokens_with_cache_info": Sum(
+        "prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0
+    ),
     **{
         name: Sum(name, default=0)
         for name in ("prompt_tokens", "cached_tokens", "generated_tokens")

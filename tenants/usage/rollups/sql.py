@@ -45,9 +45,9 @@ _OF_COMPLETIONS: Final = {
     "suggested_chars": _sum("u.num_chars", _HAS_TEXT),
     "suggested_lines": _sum("u.num_lines", _HAS_TEXT),
     "parsed": _count(_JUDGED),
-    "parsed_valid": _count(f"{_JUDGED} AND u.cut_reason <> 'syntax'"),
+    "parsed_valid": _count(f"{_JUDGED} AND u.filter_reason <> 'syntax'"),
     "prompt_tokens": _sum("u.prompt_tokens"),
-    "told_prompt_tokens": _sum("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
+    "prompt_tokens_with_cache_info": _sum("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
     "cached_tokens": _sum("u.cached_tokens"),
     "generated_tokens": _sum("u.generated_tokens"),
     "shown": _count("t.shown"),
@@ -71,7 +71,7 @@ _IS_TOLD = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"
 _IS_PART = "o.event IN ('accepted', 'partially_accepted')"
 _PERSISTED = ",\n".join(
     f"bool_or(o.span_s = {span}) AS looked_at_{span},"
-    f" bool_or(o.span_s = {span} AND o.edit_share <= {MAX_EDIT_SHARE}) AS retained_{span}"
+    f" bool_or(o.span_s = {span} AND o.edited_ratio <= {MAX_EDIT_SHARE}) AS retained_{span}"
     for span in SPANS_S
 )
 _INSERT = "INSERT INTO {table} (tenant_id, starts_at, {columns})"
@@ -97,7 +97,7 @@ WITH told AS (
     SELECT coalesce(user_id, %(services)s) AS user_id, coalesce(editor, '') AS editor, language,
         coalesce(model, '') AS model, coalesce(variant, '') AS variant, request_id, finish,
         coalesce(num_chars, 0) AS num_chars, coalesce(num_lines, 0) AS num_lines,
-        coalesce(is_parsed, false) AS is_parsed, coalesce(cut_reason, '') AS cut_reason,
+        coalesce(is_parsed, false) AS is_parsed, coalesce(filter_reason, '') AS filter_reason,
         prompt_tokens, cached_tokens, generated_tokens
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
@@ -138,7 +138,7 @@ _SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent"
 
 COUNT_SPEED: Final = f"""
 WITH u AS MATERIALIZED (
-    SELECT mode, finish, first_token_ms, num_at_replica FROM tenants_usage_record
+    SELECT mode, finish, first_token_ms, num_in_flight_at_replica FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
     SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
@@ -146,7 +146,7 @@ WITH u AS MATERIALIZED (
 ), {_EACH_SPEED}
 {_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode, coalesce(min(sizes), '{{}}'), coalesce(min(counts), '{{}}'),
-    {_sum("num_at_replica")}, count(num_at_replica)
+    {_sum("num_in_flight_at_replica")}, count(num_in_flight_at_replica)
 FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
 """  # noqa: S608
 

@@ -30,7 +30,7 @@ def test_a_key_is_made_used_revoked_and_refused(tabs: Tabs, stack: Stack, compan
 
     assert used.status_code == 200
     assert used.json()["usage"]["completion_tokens"] > 0
-    assert refusal(complete(stack, key)) == "revoked_key"
+    assert refusal(complete(stack, key)) == "revoked_api_key"
 
 
 def make_key(page: Page, owner: str) -> str:

@@ -13,20 +13,20 @@ pytestmark = pytest.mark.engine
 
 MB = 1024 * 1024
 BAD_BODIES = {
-    "no body": (b"", 400, "bad_json"),
-    "no JSON": (b"prompt=x", 400, "bad_json"),
-    "half a body": (b'{"prompt": "x', 400, "bad_json"),
-    "text that is not UTF-8": (b'{"prompt": "\xff\xfe"}', 400, "bad_json"),
-    "binary": (bytes(range(256)), 400, "bad_json"),
-    "deep nesting": (b'{"x":' + b"[" * 100_000, 400, "bad_json"),
-    "a list": (b"[]", 400, "bad_field"),
-    "no prompt": (b"{}", 400, "bad_field"),
-    "a prompt that is no text": (b'{"prompt": 7}', 400, "bad_field"),
-    "token ids": (b'{"prompt": [1, 2, 3]}', 400, "bad_field"),
-    "two prompts": (b'{"prompt": ["x", "y"]}', 400, "bad_field"),
-    "no answers": (b'{"prompt": "x", "n": 0}', 400, "bad_field"),
-    "no tokens": (b'{"prompt": "x", "max_tokens": 0}', 400, "bad_field"),
-    "an empty stop": (b'{"prompt": "x", "stop": ""}', 400, "bad_field"),
+    "no body": (b"", 400, "invalid_json"),
+    "no JSON": (b"prompt=x", 400, "invalid_json"),
+    "half a body": (b'{"prompt": "x', 400, "invalid_json"),
+    "text that is not UTF-8": (b'{"prompt": "\xff\xfe"}', 400, "invalid_json"),
+    "binary": (bytes(range(256)), 400, "invalid_json"),
+    "deep nesting": (b'{"x":' + b"[" * 100_000, 400, "invalid_json"),
+    "a list": (b"[]", 400, "invalid_field"),
+    "no prompt": (b"{}", 400, "invalid_field"),
+    "a prompt that is no text": (b'{"prompt": 7}', 400, "invalid_field"),
+    "token ids": (b'{"prompt": [1, 2, 3]}', 400, "invalid_field"),
+    "two prompts": (b'{"prompt": ["x", "y"]}', 400, "invalid_field"),
+    "no answers": (b'{"prompt": "x", "n": 0}', 400, "invalid_field"),
+    "no tokens": (b'{"prompt": "x", "max_tokens": 0}', 400, "invalid_field"),
+    "an empty stop": (b'{"prompt": "x", "stop": ""}', 400, "invalid_field"),
     "a long raw prompt": (b'{"prompt": "' + b"x y " * 4000 + b'"}', 400, "prompt_too_long"),
     "a prompt of a megabyte": (b'{"prompt": "' + b"x" * MB + b'"}', 413, "too_large"),
     "a body of ten megabytes": (b'{"prompt": "' + b"x" * 10 * MB + b'"}', 413, "too_large"),
@@ -80,7 +80,7 @@ async def test_strangers_get_no_body_parsed(site: Site) -> None:
     ):
         error = (await response.json())["error"]
 
-    assert (response.status, error["code"]) == (401, "invalid_key")
+    assert (response.status, error["code"]) == (401, "invalid_api_key")
 
 
 async def test_a_body_that_trickles_is_refused_and_holds_nobody_up(site: Site) -> None:

@@ -45,14 +45,14 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
 
     assert first["type"] == "delta"
     assert (end["type"], end["finish"]) == ("done", "length")
-    assert end["meta"]["cut_reason"] == "engine_lost"
+    assert end["meta"]["filter_reason"] == "engine_disconnected"
     assert told_s < 1.0
     assert status == HTTPStatus.OK
     assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
     assert is_back_in_time, "completions did not recover with the engine"
     assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
-    finishes = [(r.finish, r.cut_reason) for r in _completions(site)]
-    assert finishes.count((FinishReason.LENGTH, "engine_lost")) == 1
+    finishes = [(r.finish, r.filter_reason) for r in _completions(site)]
+    assert finishes.count((FinishReason.LENGTH, "engine_disconnected")) == 1
 
 
 async def test_completions_go_on_while_redis_is_away_and_are_recorded_afterwards(

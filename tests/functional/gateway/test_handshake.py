@@ -50,8 +50,8 @@ async def dead_keys(site: Site) -> DeadKeys:
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("revoked", "revoked_key"),
-        ("expired", "expired_key"),
+        ("revoked", "revoked_api_key"),
+        ("expired", "expired_api_key"),
         ("of_suspended_tenant", "tenant_suspended"),
     ],
 )
@@ -72,18 +72,18 @@ async def test_only_who_holds_the_whole_key_learns_that_it_was_revoked(
     other = generate_key(KeyKind.DEVELOPER)
     assert dead_keys.revoked[:17] != other.text[:17]
 
-    assert await _refusal(site, dead_keys.revoked[:-1] + "0") == (401, "invalid_key")
-    assert await _refusal(site, other.text) == (401, "invalid_key")
+    assert await _refusal(site, dead_keys.revoked[:-1] + "0") == (401, "invalid_api_key")
+    assert await _refusal(site, other.text) == (401, "invalid_api_key")
 
 
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
-        ({}, "missing_key"),
-        ({"Authorization": "Bearer "}, "missing_key"),
-        ({"Authorization": "Basic YWxpY2U6c2VjcmV0"}, "missing_key"),
-        ({"Authorization": "Bearer nonsense"}, "invalid_key"),
-        ({"Authorization": "Bearer " + "x" * 5000}, "invalid_key"),
+        ({}, "missing_api_key"),
+        ({"Authorization": "Bearer "}, "missing_api_key"),
+        ({"Authorization": "Basic YWxpY2U6c2VjcmV0"}, "missing_api_key"),
+        ({"Authorization": "Bearer nonsense"}, "invalid_api_key"),
+        ({"Authorization": "Bearer " + "x" * 5000}, "invalid_api_key"),
     ],
 )
 async def test_without_a_good_key_nobody_gets_in(
@@ -102,7 +102,7 @@ async def test_a_key_in_the_url_is_not_read(site: Site, name: str) -> None:
         async with site.dial({}, path=f"/v1/stream?{name}={site.acme}"):
             pass
 
-    assert _told(refused.value) == (401, "missing_key")
+    assert _told(refused.value) == (401, "missing_api_key")
     path = f"/v1/completions?{name}={site.acme}"
     async with site.http("") as session, session.post(path, json={}) as response:
         assert response.status == 401
@@ -127,7 +127,7 @@ async def test_a_browser_of_a_foreign_origin_is_refused(site: Site) -> None:
         async with site.dial(headers):
             pass
 
-    assert _told(refused.value) == (403, "wrong_origin")
+    assert _told(refused.value) == (403, "origin_not_allowed")
 
 
 async def test_a_key_may_come_among_the_subprotocols_and_is_not_sent_back(site: Site) -> None:

@@ -188,7 +188,7 @@ async def test_the_clients_errors_carry_our_codes(site: Site) -> None:
         with pytest.raises(openai.AuthenticationError) as refused:
             await client.completions.create(model=MODEL, prompt="x")
 
-    assert refused.value.code == "invalid_key"
+    assert refused.value.code == "invalid_api_key"
 
 
 def _client(site: Site, key: str) -> openai.AsyncOpenAI:

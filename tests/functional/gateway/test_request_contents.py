@@ -108,7 +108,7 @@ async def _num_failed(site: Site) -> float:
     """Count failures as the alerting rules for failed completions do."""
     lines = (await site.metrics()).splitlines()
     failed = re.compile(
-        r'error="(engine_.*|deadline|internal)"|^caret_filtered_completions.*"engine_lost"'
+        r'error="(engine_.*|deadline|internal)"|^caret_filtered_completions.*"engine_disconnected"'
     )
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failed.search(line))
 
@@ -161,7 +161,7 @@ async def test_no_frame_ends_as_a_failure_of_ours(site: Site, mode: str) -> None
                 pass
             ends.add(answer.get("code", answer.get("finish")))
 
-    assert ends <= {"stop", "length", "filtered", "bad_field"}
+    assert ends <= {"stop", "length", "filtered", "invalid_field"}
     assert await _num_failed(site) == before
 
 
@@ -172,5 +172,5 @@ async def test_an_empty_prompt_is_refused_by_name(site: Site) -> None:
     ):
         error = (await response.json())["error"]
 
-    assert (response.status, error["code"]) == (400, "bad_field")
+    assert (response.status, error["code"]) == (400, "invalid_field")
     assert error["message"] == "prompt must not be empty."

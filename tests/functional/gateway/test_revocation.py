@@ -71,7 +71,7 @@ async def test_a_revoked_key_opens_nothing(stack: Stack, customer: Customer) -> 
     with pytest.raises(InvalidStatus) as refused:
         async with dial(stack.gateway_url, _headers(customer.key)):
             pass
-    assert b'"revoked_key"' in bytes(refused.value.response.body or b"")
+    assert b'"revoked_api_key"' in bytes(refused.value.response.body or b"")
 
 
 async def test_the_other_keys_of_its_company_stay_in_force(

@@ -120,7 +120,7 @@ async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_i
     assert text.startswith(begun)
     assert len(text) > len(begun)
     assert end["finish"] in ("stop", "length")
-    assert end["meta"]["cut_reason"] != "engine_lost"
+    assert end["meta"]["filter_reason"] != "engine_disconnected"
     assert end["meta"]["replica"] == alive.name
     assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]
     assert 0 < end["meta"]["generated_tokens"] <= frame["max_tokens"]

@@ -109,8 +109,8 @@ def test_usage_has_every_day_that_was_asked_for(administrator: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "code", "field"),
     [
-        ("{", 400, "bad_json", None),
-        ("\udcff".encode("utf-8", "surrogateescape"), 400, "bad_json", None),
+        ("{", 400, "invalid_json", None),
+        ("\udcff".encode("utf-8", "surrogateescape"), 400, "invalid_json", None),
         ('["name"]', 422, "invalid", None),
         ('{"name": 1}', 422, "invalid", "name"),
         ("{}", 422, "invalid", "name"),
@@ -172,7 +172,7 @@ def test_a_policy_that_somebody_changed_meanwhile_is_a_conflict(administrator: C
     response = put_policy(administrator, {"policy": policy, "reason": "late", "replaces": 1})
 
     assert response.status_code == 409
-    assert response.json()["code"] == "outdated"
+    assert response.json()["code"] == "version_conflict"
 
 
 def test_a_malformed_policy_names_its_field(administrator: Client) -> None:
@@ -209,7 +209,7 @@ def test_a_user_without_a_tenant_gets_nothing(company: Company) -> None:
     response = client.get("/api/v1/policy")
 
     assert response.status_code == 403
-    assert response.json()["code"] == "no_tenant"
+    assert response.json()["code"] == "no_active_tenant"
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "x" * 1_001])

@@ -291,7 +291,7 @@ def test_who_is_not_signed_in_gets_nothing(cast: Cast, endpoint: Endpoint) -> No
     response = ask(Client(), endpoint, cast.acme)
 
     assert response.status_code == HTTPStatus.UNAUTHORIZED
-    assert response.json()["code"] == "not_signed_in"
+    assert response.json()["code"] == "unauthenticated"
     assert response["Content-Type"] == "application/problem+json"
 
 

@@ -104,7 +104,7 @@ def test_a_bad_key_is_refused_although_somebody_is_signed_in(
     client = sign_in(cast.acme.administrator)
     client.defaults["HTTP_AUTHORIZATION"] = "Bearer cpk_svc_no"
 
-    assert code_of(ask(client, endpoint, cast.acme)) == (401, "invalid_key")
+    assert code_of(ask(client, endpoint, cast.acme)) == (401, "invalid_api_key")
 
 
 def test_no_session_is_made_and_no_token_asked_for(company: Company) -> None:
@@ -180,13 +180,13 @@ def test_a_forwarded_address_of_nobody_we_trust_counts_for_nothing(company: Comp
 
     response = client.get("/api/v1/usage", headers={"X-Forwarded-For": "192.0.2.7"})
 
-    assert code_of(response) == (401, "invalid_key")
+    assert code_of(response) == (401, "invalid_api_key")
 
 
 def test_a_developers_key_is_refused(company: Company) -> None:
     response = bearing(make_key(company, company.developer).text).get("/api/v1/usage")
 
-    assert code_of(response) == (401, "wrong_kind")
+    assert code_of(response) == (401, "wrong_api_key_kind")
 
 
 def test_a_rotated_key_goes_on_under_its_new_text(company: Company, sign_in: SignIn) -> None:
@@ -195,7 +195,7 @@ def test_a_rotated_key_goes_on_under_its_new_text(company: Company, sign_in: Sig
     path = f"keys/{made.key.lookup_id}/rotate"
     rotated = post(sign_in(company.administrator), path, {"overlap_hours": 0}).json()
 
-    assert code_of(bearing(made.text).get("/api/v1/usage")) == (401, "expired_key")
+    assert code_of(bearing(made.text).get("/api/v1/usage")) == (401, "expired_api_key")
     assert bearing(rotated["text"]).get("/api/v1/usage").status_code == 200
 
 

@@ -87,7 +87,7 @@ def fill(acme: Company) -> None:
     set_override(
         actor=acme.platform,
         subject=OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(acme))),
-        document={"withholds_secrets": True},
+        document={"has_secret_filter": True},
         reason="-1",
         now=timezone.now(),
     )

@@ -91,7 +91,7 @@ def test_who_does_not_know_the_secret_reports_nothing(company: Company, secret: 
 
     response = report({"texts": [created.text]}, secret=secret)
 
-    assert (response.status_code, response.json()["code"]) == (401, "not_signed_in")
+    assert (response.status_code, response.json()["code"]) == (401, "unauthenticated")
     assert not is_revoked(company, created.key.lookup_id)
 
 

@@ -62,7 +62,7 @@ def test_the_second_of_two_is_told_by_both_versions(administrator: Client) -> No
     assert (first.status_code, first["ETag"]) == (200, '"v2"')
     assert second.status_code == 412
     problem = second.json()
-    assert problem["code"] == "outdated"
+    assert problem["code"] == "version_conflict"
     assert (problem["version_in_force"], problem["version_replaced"]) == (2, 1)
 
 
@@ -111,8 +111,8 @@ def test_any_version_may_be_replaced(administrator: Client) -> None:
         ),
         ({"max_key_lifetime_days": 3_661}, "max_key_lifetime_days"),
         ({"revoke_idle_keys_after_days": -1}, "revoke_idle_keys_after_days"),
-        ({"requires_second_factor": True}, None),
-        ({"requires_second_factor": "yes"}, "requires_second_factor"),
+        ({"is_mfa_required": True}, None),
+        ({"is_mfa_required": "yes"}, "is_mfa_required"),
     ],
 )
 def test_every_field_is_bounded(
@@ -256,8 +256,8 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
     for fields in (
         {"finish": "error", "error_code": "path_excluded"},
         {"finish": "error", "error_code": "path_excluded"},
-        {"finish": "filtered", "cut_reason": "secret"},
-        {"finish": "stop", "cut_reason": "secret"},  # shown up to the secret
+        {"finish": "filtered", "filter_reason": "secret"},
+        {"finish": "stop", "filter_reason": "secret"},  # shown up to the secret
         {"finish": "error", "error_code": "engine_failed"},
         {},
     ):

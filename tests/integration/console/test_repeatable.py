@@ -211,7 +211,7 @@ def test_who_is_refused_is_asked_once_as_well() -> None:
     with CaptureQueriesContext(connection) as named:
         refused = make(bearing, "a")
 
-    assert (refused.status_code, refused.json()["code"]) == (401, "invalid_key")
+    assert (refused.status_code, refused.json()["code"]) == (401, "invalid_api_key")
     assert len(named) == len(without)
 
 
@@ -226,7 +226,7 @@ def test_a_tenant_has_so_many_answers_kept_and_no_more(
     first, second, third = (make(administrator, word) for word in "abc")
 
     assert (first.status_code, second.status_code) == (201, 201)
-    assert (third.status_code, third.json()["code"]) == (409, "idempotency_full")
+    assert (third.status_code, third.json()["code"]) == (409, "idempotency_storage_full")
     assert num_keys(company) == 2
     assert make(administrator, "a")["Idempotent-Replayed"] == "true"
     assert make(administrator, None).status_code == 201
@@ -240,7 +240,7 @@ def test_what_is_too_large_to_be_kept_is_not_done(
 
     refused = make(administrator, "a")
 
-    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_full")
+    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_storage_full")
     assert num_keys(company) == 0
 
 

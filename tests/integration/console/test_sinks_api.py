@@ -199,7 +199,7 @@ def test_a_tenant_waits_for_few_sinks_at_one_time(
 
         refused = post(alice, f"{ADDRESS}/{sink_id}/test")
 
-    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_at_once")
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_concurrent_requests")
     assert refused["Retry-After"] == "5"
     assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
 

@@ -71,7 +71,7 @@ def test_withdrawal_is_certified_with_keys_that_open_nothing(acme: Willing) -> N
     alice = acme.company.administrator.actor
     (certificate,) = list_certificates(actor=alice, limit=10, cursor=None).rows
     document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
-    assert (document["data_class"], document["reason"]) == ("telemetry_content", "withdrawn")
+    assert (document["data_class"], document["reason"]) == ("captured_content", "withdrawn")
     assert (document["deleted_objects"], document["deleted_items"]) == (1, 2)
     assert [key["opens"] for key in document["keys"]] == [False]
     assert document["keys"][0]["destroyed_at"] is not None

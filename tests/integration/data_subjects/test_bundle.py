@@ -62,7 +62,7 @@ def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
 def test_what_was_kept_sealed_is_handed_out_open(acme: Traced) -> None:
     bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
 
-    (kept,) = lines(bundle, "telemetry_content")
+    (kept,) = lines(bundle, "captured_content")
     (indexed,) = lines(bundle, "retrieval_content")
     assert kept["prefix"] == f"def {acme.mark}(): ..."
     assert (indexed["repository"], indexed["path"]) == (REPOSITORY, f"{acme.mark}.py")
@@ -155,7 +155,7 @@ def test_a_file_that_was_changed_added_or_left_out_is_found(acme: Traced) -> Non
 def test_who_asks_and_why_is_in_the_audit_trail(acme: Traced) -> None:
     acme.bundle(acme.olga, acme.ada.user_id, reason="letter of 3 May")
 
-    asked = AskedEntries(action="subject.exported")
+    asked = AskedEntries(action="data_subject.exported")
     (entry,) = list_entries(
         actor=acme.olga, asked=asked, limit=9, cursor=None, now=timezone.now()
     ).rows
@@ -213,7 +213,7 @@ class Asking(BytesIO):
         self._has_asked = False
 
     def write(self, data: Any, /) -> int:
-        if b"telemetry_content" in bytes(data) and not self._has_asked:
+        if b"captured_content" in bytes(data) and not self._has_asked:
             self._has_asked = True
             self._ask()
         return super().write(data)

@@ -129,7 +129,7 @@ def test_it_is_certified_with_every_key_destroyed(acme: Traced) -> None:
     assert not any(key["opens"] for key in said["keys"])
     assert said["rows"]["tenants_usage_hour"] >= 1
     with tenant_scope(acme.company.tenant_id):
-        assert AuditEntry.objects.filter(action="tenant.shredded").count() == 1
+        assert AuditEntry.objects.filter(action="tenant.erased").count() == 1
 
 
 def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: Path) -> None:

@@ -25,7 +25,7 @@ async def test_what_is_typed_is_answered_and_the_rest_superseded(quick_site: Sit
 async def test_a_key_that_is_none_is_told_by_its_code(quick_site: Site) -> None:
     seen = await run_probe(quick_site.url, "nobody's", number=2)
 
-    assert (seen.result, seen.code, seen.first_s) == ("refused", "invalid_key", None)
+    assert (seen.result, seen.code, seen.first_s) == ("refused", "invalid_api_key", None)
 
 
 async def test_where_nobody_listens_it_says_so() -> None:
@@ -52,12 +52,12 @@ def test_what_it_saw_is_on_its_page() -> None:
 
     probe = SyntheticProbe()
     probe.saw(ProbeResult("text", "", 0.03))
-    probe.saw(ProbeResult("refused", "invalid_key", None))
+    probe.saw(ProbeResult("refused", "invalid_api_key", None))
 
     page = parse(generate_latest(probe.registry).decode())
 
     assert page.sum("caret_probe_requests_total", result="text") == 1
-    assert page.sum("caret_probe_requests_total", code="invalid_key") == 1
+    assert page.sum("caret_probe_requests_total", code="invalid_api_key") == 1
     assert page.sum("caret_probe_successes") == 0
     assert page.sum("caret_probe_first_token_seconds_bucket", le="0.04") == 1
     assert pytest.approx(page.sum("caret_probe_first_token_seconds_sum")) == 0.03

@@ -144,7 +144,7 @@ async def test_nothing_of_a_tenant_of_another_region_comes_here(parts: Parts) ->
     _, later = parts.tenant(EAST)
     assert await parts.becomes(later, "")  # so the relay has seen both
 
-    assert await parts.refusal(key) == "invalid_key"
+    assert await parts.refusal(key) == "invalid_api_key"
     assert not parts.here.hexists(VERSIONS, stranger.tenant_id)
 
 

@@ -213,7 +213,7 @@ def test_somebody_new_gets_an_account_and_no_membership(
     come_back(client, provider, email, name="Nina")
 
     assert find_user(email=email) is not None
-    assert client.get("/api/v1/tenant").json()["code"] == "no_tenant"
+    assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
 
 def test_who_is_invited_signs_in_by_the_provider_and_joins(

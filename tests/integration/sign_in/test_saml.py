@@ -79,7 +79,7 @@ def test_somebody_new_gets_an_account_and_no_membership(
 
     post(client, company, idp.answer(asked(client, idp, email)))
 
-    assert client.get("/api/v1/tenant").json()["code"] == "no_tenant"
+    assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
 
 def tickets_of(company: Company) -> list[bytes]:

@@ -87,7 +87,7 @@ def test_it_opens_nothing_to_who_is_a_member_elsewhere_only(
     client = fresh_client()
     come_back(client, provider, taken_over)
 
-    assert client.get("/api/v1/tenant").json()["code"] == "no_tenant"
+    assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
 
 def test_a_second_factor_on_the_way_does_not_make_it_more(

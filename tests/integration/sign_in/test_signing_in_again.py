@@ -174,7 +174,7 @@ def test_what_he_sent_is_carried_across_the_provider(
 
     assert response["Location"] == target
     assert 'action="/access/second-factor/required"' in page
-    assert get_rules(actor=company.platform).requires_second_factor
+    assert get_rules(actor=company.platform).is_mfa_required
 
 
 @pytest.mark.parametrize("said", [None, True, "now", 1e30, []])

@@ -60,7 +60,7 @@ def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutc
         chars=None,
         lines=None,
         span_s=None,
-        edit_share=None,
+        edited_ratio=None,
     )
     return msgspec.structs.replace(record, **changes)
 
@@ -80,7 +80,7 @@ def told(company: Company) -> list[tuple[str, int, int | None, int | None]]:
 
 def test_it_counts_what_was_suggested(company: Company, stream: UsageStream) -> None:
     request_id = add_completion(company)
-    persisted = {"event": OutcomeEvent.PERSISTED, "span_s": 30, "edit_share": 0.5, "chars": 7}
+    persisted = {"event": OutcomeEvent.PERSISTED, "span_s": 30, "edited_ratio": 0.5, "chars": 7}
 
     ingest(stream, belated(company, request_id), belated(company, request_id, **persisted))
 
@@ -183,7 +183,7 @@ def test_what_is_told_again_counts_once(
 
 def test_persistence_counts_once_for_each_moment(company: Company, stream: UsageStream) -> None:
     request_id = add_completion(company)
-    persisted = {"event": OutcomeEvent.PERSISTED, "edit_share": 0.0, "chars": 3}
+    persisted = {"event": OutcomeEvent.PERSISTED, "edited_ratio": 0.0, "chars": 3}
 
     ingest(
         stream,

@@ -32,7 +32,7 @@ def row(company: Company, number: int, **fields: object) -> UsageRecord:
 def _much_used(company: Company, services: Services) -> None:
     refused = row(company, NUM, finish="error", error_code="path_excluded")
     failed = row(company, NUM + 1, finish="error", error_code="engine_failed")
-    withheld = row(company, NUM + 2, finish="filtered", cut_reason="secret")
+    withheld = row(company, NUM + 2, finish="filtered", filter_reason="secret")
     served = [row(company, number) for number in range(NUM)]
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.bulk_create([*served, refused, failed, withheld], batch_size=1000)

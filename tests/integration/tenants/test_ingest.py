@@ -74,7 +74,7 @@ def completion(company: Company, **changes: Any) -> CompletionRecord:
         prompt_tokens=100,
         cached_tokens=40,
         generated_tokens=9,
-        assembled_ms=1.0,
+        assemble_ms=1.0,
         first_token_ms=30.0,
         engine_ms=28.0,
         total_ms=60.0,
@@ -146,7 +146,7 @@ def test_persistence_and_typed_characters_become_rows(
     company: Company, stream: UsageStream, cast: Cast
 ) -> None:
     persisted = msgspec.structs.replace(
-        outcome(company), event=OutcomeEvent.PERSISTED, span_s=300, edit_share=0.2, lines=3
+        outcome(company), event=OutcomeEvent.PERSISTED, span_s=300, edited_ratio=0.2, lines=3
     )
     by_hand = typed(company)
     send(persisted, by_hand, persisted, by_hand)
@@ -155,7 +155,7 @@ def test_persistence_and_typed_characters_become_rows(
 
     with tenant_scope(company.tenant_id):
         (kept,), (counted,) = Outcome.objects.all(), TypingReport.objects.all()
-    assert (kept.span_s, kept.edit_share, kept.lines) == (300, 0.2, 3)
+    assert (kept.span_s, kept.edited_ratio, kept.lines) == (300, 0.2, 3)
     assert (counted.language, counted.editor, counted.chars) == ("go", "zed", 120)
     with tenant_scope(cast.globex.tenant_id):
         assert not TypingReport.objects.filter(typed_id=by_hand.typed_id).exists()

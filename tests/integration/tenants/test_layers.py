@@ -95,7 +95,7 @@ def test_a_change_is_the_next_version_with_its_author_and_reason(company: Compan
     assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
     assert found.layer == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
     with tenant_scope(company.tenant_id):
-        entry = AuditEntry.objects.filter(action="policy.layer_changed").latest("sequence")
+        entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
     assert entry.before == {"layer": {"features": sorted(NO_CHAT["features"])}}
     assert entry.after == {"layer": NO_KEYS}
@@ -217,7 +217,7 @@ def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> Non
         ({"user_limit": {"per_minute": 0, "burst": 1}}, "user_limit.per_minute"),
         ({"key_limit": {"per_minute": 1}}, "key_limit"),
         ({"max_key_lifetime_days": 0}, "max_key_lifetime_days"),
-        ({"withholds_secrets": None}, "withholds_secrets"),
+        ({"has_secret_filter": None}, "has_secret_filter"),
     ],
 )
 def test_a_malformed_layer_is_refused_by_its_field(

@@ -195,4 +195,4 @@ def test_that_it_leaked_stays_with_the_key(company: Company) -> None:
 
     with tenant_scope(company.tenant_id):
         row = ApiKey.objects.get(lookup_id=created.key.lookup_id)
-    assert (row.leaked_at, row.leak_told_at) == (now, now)
+    assert (row.leaked_at, row.leak_notified_at) == (now, now)

@@ -100,11 +100,11 @@ def test_a_key_for_making_keys_makes_no_stronger_one(company: Company) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "cpk_svc_" + "x" * 57, "cpk_svc_\x00"])
 def test_what_is_no_key_is_invalid(company: Company, text: str) -> None:
-    assert refusal(text) == "invalid_key"
+    assert refusal(text) == "invalid_api_key"
 
 
 def test_a_key_that_nobody_has_is_invalid(company: Company) -> None:
-    assert refusal(generate_key(KeyKind.SERVICE).text) == "invalid_key"
+    assert refusal(generate_key(KeyKind.SERVICE).text) == "invalid_api_key"
 
 
 def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> None:
@@ -112,18 +112,18 @@ def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> No
 
     forged = generate_key(KeyKind.SERVICE, lookup_id=made.key.lookup_id)
 
-    assert refusal(forged.text) == "invalid_key"
+    assert refusal(forged.text) == "invalid_api_key"
 
 
 def test_a_developers_key_is_no_key_of_the_api(company: Company) -> None:
-    assert refusal(make_key(company, company.developer).text) == "wrong_kind"
+    assert refusal(make_key(company, company.developer).text) == "wrong_api_key_kind"
 
 
 def test_a_revoked_key_says_so_to_who_holds_it(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
     revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
 
-    assert refusal(made.text) == "revoked_key"
+    assert refusal(made.text) == "revoked_api_key"
 
 
 def test_an_expired_key_says_so_to_who_holds_it(company: Company) -> None:
@@ -131,7 +131,7 @@ def test_an_expired_key_says_so_to_who_holds_it(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ, expires_at=expires_at)
 
     assert present(made.text).key == made.key.lookup_id
-    assert refusal(made.text, now=expires_at) == "expired_key"
+    assert refusal(made.text, now=expires_at) == "expired_api_key"
 
 
 @pytest.mark.parametrize("address", ["198.51.100.7", None, "", "x"])
@@ -141,7 +141,7 @@ def test_from_elsewhere_nobody_learns_that_it_is_one(company: Company, address: 
 
     revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
 
-    assert refusal(made.text, address=address) == "invalid_key"
+    assert refusal(made.text, address=address) == "invalid_api_key"
 
 
 def test_of_a_suspended_tenant_no_key_is_good(company: Company) -> None:
@@ -163,7 +163,7 @@ def test_of_two_tenants_with_one_lookup_id_the_text_decides(company: Company, ca
         ApiKey.objects.filter(lookup_id=theirs.key.lookup_id).update(lookup_id=ours.key.lookup_id)
 
     assert present(ours.text).tenant_id == company.tenant_id
-    assert refusal(theirs.text) == "invalid_key"  # its text contains the old lookup ID
+    assert refusal(theirs.text) == "invalid_api_key"  # its text contains the old lookup ID
 
 
 def test_a_lookup_opens_the_keys_that_were_asked_for_and_nothing_else(company: Company) -> None:

@@ -133,7 +133,7 @@ def test_a_tenant_says_how_small_a_group_may_be(company: Company) -> None:
     assert ask(company, kind=ReportKind.QUALITY).total.users == 2
     assert ask(company).min_users == 2
     with tenant_scope(company.tenant_id):
-        entry = AuditEntry.objects.get(action="reports.min_users_changed")
+        entry = AuditEntry.objects.get(action="reports.min_group_size_changed")
     assert (entry.before, entry.after) == ({"min_users": 5}, {"min_users": 2})
 
 

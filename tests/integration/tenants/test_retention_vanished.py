@@ -20,7 +20,7 @@ def vanished(company: Company, now: datetime) -> list[int]:
     """Return the numbers that the next purge reports as vanished."""
     with capture_logs() as logs:
         run_usage(company, now)
-    return [each["records"] for each in logs if each["event"] == "retention.vanished"]
+    return [each["records"] for each in logs if each["event"] == "retention.unexplained_deletion"]
 
 
 def test_what_vanished_is_not_hidden_by_what_came_in(company: Company) -> None:

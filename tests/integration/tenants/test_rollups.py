@@ -120,8 +120,10 @@ def test_persistence_belongs_to_the_completions_hour(company: Company) -> None:
     request_id = add_completion(company)
     later = NOON + timedelta(minutes=31)
     add_outcome(company, request_id, "accepted")
-    add_outcome(company, request_id, "persisted", span_s=30, edit_share=0.33)
-    add_outcome(company, request_id, "persisted", span_s=1_800, edit_share=0.34, occurred_at=later)
+    add_outcome(company, request_id, "persisted", span_s=30, edited_ratio=0.33)
+    add_outcome(
+        company, request_id, "persisted", span_s=1_800, edited_ratio=0.34, occurred_at=later
+    )
 
     run(company)
 
@@ -153,8 +155,8 @@ def test_what_was_typed_joins_its_group_or_makes_one(company: Company) -> None:
 
 
 def test_a_parsers_judgement_is_counted_where_there_is_one(company: Company) -> None:
-    add_completion(company, is_parsed=True, cut_reason="")
-    add_completion(company, is_parsed=True, cut_reason="syntax", finish="filtered")
+    add_completion(company, is_parsed=True, filter_reason="")
+    add_completion(company, is_parsed=True, filter_reason="syntax", finish="filtered")
     add_completion(company, is_parsed=False)
     add_completion(company, is_parsed=True, finish="cancelled")
 

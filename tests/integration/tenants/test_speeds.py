@@ -53,8 +53,12 @@ def told(speed: LatencyRow) -> tuple[object, ...]:
 def test_roll_ups_say_what_the_records_say(company: Company, by_hour: bool) -> None:
     for number in range(120):
         at = NOON + timedelta(minutes=number)
-        add_completion(company, at=at, first_token_ms=20.0 * 1.02**number, num_at_replica=number)
-    add_completion(company, at=NOON - timedelta(days=1), first_token_ms=7.0, num_at_replica=3)
+        add_completion(
+            company, at=at, first_token_ms=20.0 * 1.02**number, num_in_flight_at_replica=number
+        )
+    add_completion(
+        company, at=NOON - timedelta(days=1), first_token_ms=7.0, num_in_flight_at_replica=3
+    )
 
     run(company)
 
@@ -66,7 +70,7 @@ def test_roll_ups_say_what_the_records_say(company: Company, by_hour: bool) -> N
 
 
 def test_what_did_not_complete_has_no_first_token_but_was_sent(company: Company) -> None:
-    add_completion(company, finish="superseded", first_token_ms=9_000.0, num_at_replica=2)
+    add_completion(company, finish="superseded", first_token_ms=9_000.0, num_in_flight_at_replica=2)
 
     run(company)
 

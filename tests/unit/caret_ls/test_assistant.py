@@ -281,7 +281,7 @@ async def test_who_is_told_to_come_back_later_does(desk: Desk) -> None:
 
 
 async def test_midnight_is_not_waited_for(desk: Desk) -> None:
-    desk.gateway.ready += [[RequestEnded("budget_spent", retry_after_s=30_000.0)], said("a")]
+    desk.gateway.ready += [[RequestEnded("budget_exceeded", retry_after_s=30_000.0)], said("a")]
     await desk.asks()
     await desk.asks()
     held = desk.assistant.last_reason

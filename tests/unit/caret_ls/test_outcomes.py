@@ -172,7 +172,7 @@ def test_what_is_left_is_looked_at_five_times(desk: Desk) -> None:
 
     kept = [outcome for outcome in desk.told if outcome.event is EditorOutcomeEvent.PERSISTED]
     assert [outcome.after_ms for outcome in kept] == [span * 1_000 for span in SPANS_S]
-    assert {(outcome.edit_share, outcome.chars, outcome.text) for outcome in kept} == {
+    assert {(outcome.edited_ratio, outcome.chars, outcome.text) for outcome in kept} == {
         (0.0, len(TEXT), TEXT)
     }
 
@@ -198,7 +198,7 @@ def test_changes_are_weighed_by_edit_distance(
     desk.edit(at, inserted, deleted=deleted)
     desk.look(230.0)
 
-    assert desk.told[-1].edit_share == pytest.approx(share, abs=1e-4)
+    assert desk.told[-1].edited_ratio == pytest.approx(share, abs=1e-4)
     assert desk.told[-1].text == now
 
 

@@ -49,7 +49,7 @@ def test_a_stream_that_broke_may_be_billed_unseen() -> None:
 
 
 def test_an_error_frame_names_no_request_and_may_be_billed() -> None:
-    failed = note("", ending="engine_lost", is_error=True)
+    failed = note("", ending="engine_disconnected", is_error=True)
 
     assert balance([failed], [row("a")], ()).is_even
 
@@ -68,9 +68,9 @@ def test_what_is_noted_later_may_be_billed_already_or_not() -> None:
         ("filtered", False, "served"),
         ("shed", False, "shed"),
         ("rate_limited", True, "shed"),
-        ("revoked_key", True, "shed"),
+        ("revoked_api_key", True, "shed"),
         ("unauthorized", False, "shed"),
-        ("engine_lost", True, "failed"),
+        ("engine_disconnected", True, "failed"),
         ("internal", True, "failed"),
         ("lost", False, "failed"),
         ("late", False, "failed"),

@@ -128,12 +128,12 @@ def test_numbers_that_the_gateway_does_not_know_are_left_out(
 def test_an_error_is_told_with_its_code(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = {"type": "error", "id": "1", "code": "gateway_full", "message": "It is full."}
+    error = {"type": "error", "id": "1", "code": "gateway_at_capacity", "message": "It is full."}
     with _running(Gateway(error), monkeypatch):
         code = main(_arguments(source))
 
     assert code == EXIT_REFUSED
-    assert capsys.readouterr().err == "caret: It is full. (gateway_full)\n"
+    assert capsys.readouterr().err == "caret: It is full. (gateway_at_capacity)\n"
 
 
 def test_a_connection_that_ends_early_is_told(

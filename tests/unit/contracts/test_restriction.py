@@ -33,13 +33,13 @@ _policies = st.builds(
     isolation=st.sampled_from(list(Isolation)),
     limits=st.builds(PolicyLimits, tenant=_rates, user=_rates, key=_rates),
     retrieval=st.sampled_from([(), ("*",)]),
-    takes_part_in_experiments=st.booleans(),
-    withholds_secrets=st.booleans(),
-    withholds_public_code=st.booleans(),
+    has_experiments=st.booleans(),
+    has_secret_filter=st.booleans(),
+    has_public_code_filter=st.booleans(),
     max_key_lifetime_days=_days,
     models=_names,
     regions=_names,
-    requires_second_factor=st.booleans(),
+    is_mfa_required=st.booleans(),
 )
 _layers = st.builds(
     PolicyOverride,
@@ -47,12 +47,12 @@ _layers = st.builds(
     models=_names,
     regions=_names,
     content_exclusion=_exclusions,
-    withholds_secrets=st.booleans(),
-    withholds_public_code=st.booleans(),
+    has_secret_filter=st.booleans(),
+    has_public_code_filter=st.booleans(),
     user_limit=_rates,
     key_limit=_rates,
     max_key_lifetime_days=_days,
-    requires_second_factor=st.booleans(),
+    is_mfa_required=st.booleans(),
 )
 
 
@@ -77,9 +77,9 @@ def allows_no_more(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
         features_of(narrow) <= features_of(wide)
         and are_within(narrow.models, wide.models)
         and are_within(narrow.regions, wide.regions)
-        and narrow.withholds_secrets >= wide.withholds_secrets
-        and narrow.withholds_public_code >= wide.withholds_public_code
-        and narrow.requires_second_factor >= wide.requires_second_factor
+        and narrow.has_secret_filter >= wide.has_secret_filter
+        and narrow.has_public_code_filter >= wide.has_public_code_filter
+        and narrow.is_mfa_required >= wide.is_mfa_required
         and is_slower(narrow.limits.user, wide.limits.user)
         and is_slower(narrow.limits.key, wide.limits.key)
         and narrow.limits.tenant == wide.limits.tenant
@@ -124,8 +124,8 @@ def test_what_a_layer_says_holds_whatever_the_tenant_says(
     assert is_slower(said.limits.user, layer.user_limit)
     assert is_slower(said.limits.key, layer.key_limit)
     assert is_at_most(said.max_key_lifetime_days, layer.max_key_lifetime_days)
-    assert said.withholds_secrets >= layer.withholds_secrets
-    assert said.requires_second_factor >= layer.requires_second_factor
+    assert said.has_secret_filter >= layer.has_secret_filter
+    assert said.is_mfa_required >= layer.is_mfa_required
     alone = msgspec.structs.replace(policy, content_exclusion=layer.content_exclusion)
     for repository in REPOSITORIES:
         for path in PATHS:
@@ -148,10 +148,10 @@ def test_every_field_of_a_layer_is_tried_here() -> None:
         "models",
         "regions",
         "content_exclusion",
-        "withholds_secrets",
-        "withholds_public_code",
+        "has_secret_filter",
+        "has_public_code_filter",
         "user_limit",
         "key_limit",
         "max_key_lifetime_days",
-        "requires_second_factor",
+        "is_mfa_required",
     }

@@ -65,7 +65,7 @@ async def test_from_elsewhere_the_key_is_invalid(gateway: FakeGateway, path: str
 
     assert server.status == 401
     assert not is_authenticated(server)
-    assert b"invalid_key" in server.body or b"not a valid API key" in server.body
+    assert b"invalid_api_key" in server.body or b"not a valid API key" in server.body
 
 
 @pytest.mark.parametrize("path", [*sorted(DIALECTS), *BEHIND_KEYS])
@@ -110,4 +110,4 @@ async def test_an_open_stream_is_judged_anew_at_each_completion(gateway: FakeGat
     server.sends("websocket.disconnect")
     await running
 
-    assert '"invalid_key"' in server.messages[1]["text"]
+    assert '"invalid_api_key"' in server.messages[1]["text"]

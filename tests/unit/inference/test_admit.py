@@ -55,7 +55,7 @@ async def test_a_mode_that_the_key_may_not_ask_for_is_refused(modes: frozenset[M
         async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
             pass
 
-    assert (refused.value.code, refused.value.http_status) == ("scope_missing", 403)
+    assert (refused.value.code, refused.value.http_status) == ("insufficient_scope", 403)
 
 
 async def test_a_mode_that_the_key_may_ask_for_is_admitted() -> None:
@@ -211,7 +211,7 @@ def test_a_full_gateway_refuses_everybody() -> None:
     ):
         pass
 
-    assert (refused.value.code, refused.value.http_status) == ("gateway_full", 503)
+    assert (refused.value.code, refused.value.http_status) == ("gateway_at_capacity", 503)
 
 
 def test_a_refused_completion_takes_no_seat() -> None:

@@ -204,7 +204,7 @@ def test_a_raw_prompt_without_tokens_is_refused() -> None:
     with pytest.raises(BadRequest) as refused:
         assembled(prefix="", is_raw=True)
 
-    assert (refused.value.code, refused.value.http_status) == ("bad_field", 400)
+    assert (refused.value.code, refused.value.http_status) == ("invalid_field", 400)
     assert "prompt" in refused.value.message
 
 

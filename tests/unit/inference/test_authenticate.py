@@ -75,7 +75,7 @@ def test_a_good_key_becomes_its_principal() -> None:
 def test_no_key_is_missing(key_text: str | None) -> None:
     error = _refusal(_authority(), key_text)
 
-    assert (error.code, error.http_status) == ("missing_key", 401)
+    assert (error.code, error.http_status) == ("missing_api_key", 401)
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_no_key_is_missing(key_text: str | None) -> None:
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))
 
-    assert _refusal(authority, key_text).code == "invalid_key"
+    assert _refusal(authority, key_text).code == "invalid_api_key"
 
 
 def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
     last = "0" if KEY.text[-1] != "0" else "1"
 
-    assert _refusal(_authority(), KEY.text[:-1] + last).code == "invalid_key"
+    assert _refusal(_authority(), KEY.text[:-1] + last).code == "invalid_api_key"
 
 
 def test_an_unknown_key_is_invalid() -> None:
@@ -100,32 +100,32 @@ def test_an_unknown_key_is_invalid() -> None:
 
     error = _refusal(authority, generate_key(KeyKind.DEVELOPER).text)
 
-    assert (error.code, error.http_status) == ("invalid_key", 401)
+    assert (error.code, error.http_status) == ("invalid_api_key", 401)
 
 
 def test_a_key_is_not_good_because_its_lookup_id_is() -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))
 
-    assert _refusal(authority, _namesake(KEY).text).code == "invalid_key"
+    assert _refusal(authority, _namesake(KEY).text).code == "invalid_api_key"
 
 
 def test_a_revoked_key_is_refused_by_name() -> None:
     authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
-    assert _refusal(authority, KEY.text).code == "revoked_key"
+    assert _refusal(authority, KEY.text).code == "revoked_api_key"
 
 
 def test_only_the_holder_of_the_whole_key_learns_that_it_was_revoked() -> None:
     authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
-    assert _refusal(authority, _namesake(KEY).text).code == "invalid_key"
+    assert _refusal(authority, _namesake(KEY).text).code == "invalid_api_key"
 
 
 @pytest.mark.parametrize("expires_at_ms", [NOW_MS, NOW_MS - 1])
 def test_an_expired_key_is_refused_by_name(expires_at_ms: int) -> None:
     authority = _authority(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
 
-    assert _refusal(authority, KEY.text).code == "expired_key"
+    assert _refusal(authority, KEY.text).code == "expired_api_key"
 
 
 def test_a_key_is_good_until_it_expires() -> None:
@@ -205,14 +205,14 @@ def test_from_elsewhere_it_is_as_invalid_as_any(address: str | None) -> None:
 
     refused = _refusal(_bound(), KEY.text, address=address)
 
-    assert (refused.code, refused.message) == ("invalid_key", wrong.message)
+    assert (refused.code, refused.message) == ("invalid_api_key", wrong.message)
     assert refused.http_status == wrong.http_status
 
 
 @pytest.mark.parametrize("end", [{"revoked_at_ms": 5}, {"expires_at_ms": 5}])
 def test_from_elsewhere_nobody_learns_that_it_has_ended(end: dict[str, Any]) -> None:
-    assert _refusal(_bound(**end), KEY.text, address="198.51.100.7").code == "invalid_key"
-    assert _refusal(_bound(**end), KEY.text, address="192.0.2.7").code != "invalid_key"
+    assert _refusal(_bound(**end), KEY.text, address="198.51.100.7").code == "invalid_api_key"
+    assert _refusal(_bound(**end), KEY.text, address="192.0.2.7").code != "invalid_api_key"
 
 
 def test_of_a_rotated_key_both_texts_are_good_until_the_old_ones_time_is_over() -> None:
@@ -226,7 +226,7 @@ def test_of_a_rotated_key_both_texts_are_good_until_the_old_ones_time_is_over() 
     ended = _authority(
         make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
     )
-    assert _refusal(ended, KEY.text).code == "expired_key"
+    assert _refusal(ended, KEY.text).code == "expired_api_key"
     assert _ask(ended, new.text).credential.key_id == "key-1"
 
 

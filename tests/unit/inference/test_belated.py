@@ -22,7 +22,7 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
-PERSISTED = {"event": "persisted", "after_ms": 31_000, "edit_share": 0.1}
+PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}
 
 
 def request_id(editor: Editor, *, age_ms: int = 0) -> str:
@@ -91,7 +91,7 @@ async def test_what_no_gateway_has_named_is_refused(text: str) -> None:
     async with open_editor() as editor:
         await tell(editor, id="1", request_id=text)
 
-    assert editor.ends("1") == ["bad_field"]
+    assert editor.ends("1") == ["invalid_field"]
     assert editor.journal.records == []
 
 
@@ -114,13 +114,13 @@ async def test_a_request_is_told_of_for_a_day(age_ms: int, ends: list[str]) -> N
 
 @pytest.mark.parametrize(
     "fields",
-    [{"chars": -1}, {"lines": 2**31}, {"edit_share": 0.5}, {"event": "persisted", "after_ms": 1}],
+    [{"chars": -1}, {"lines": 2**31}, {"edited_ratio": 0.5}, {"event": "persisted", "after_ms": 1}],
 )
 async def test_impossible_numbers_are_refused(fields: dict[str, Any]) -> None:
     async with open_editor() as editor:
         await tell(editor, **{"id": "1", "request_id": request_id(editor), **fields})
 
-    assert editor.ends("1") == ["bad_field"]
+    assert editor.ends("1") == ["invalid_field"]
     assert editor.journal.records == []
 
 
@@ -128,7 +128,7 @@ async def test_without_either_name_it_is_refused() -> None:
     async with open_editor() as editor:
         await tell(editor)
 
-    assert editor.ends("") == ["bad_field"]
+    assert editor.ends("") == ["invalid_field"]
 
 
 async def test_whose_key_has_ended_tells_nothing() -> None:
@@ -136,7 +136,7 @@ async def test_whose_key_has_ended_tells_nothing() -> None:
         editor.present = _raise
         await tell(editor, id="1", request_id=request_id(editor))
 
-    assert editor.ends("1") == ["revoked_key"]
+    assert editor.ends("1") == ["revoked_api_key"]
     assert editor.journal.records == []
 
 
@@ -174,4 +174,4 @@ def test_a_tenants_people_are_paced_together_and_no_others() -> None:
 
 
 def _raise() -> None:
-    raise UnauthenticatedRequest("revoked_key", "It was revoked.")
+    raise UnauthenticatedRequest("revoked_api_key", "It was revoked.")

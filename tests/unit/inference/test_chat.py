@@ -122,7 +122,7 @@ def test_a_template_that_does_not_take_these_roles_is_the_clients_error(tmp_path
     with pytest.raises(BadRequest) as refused:
         written(strict, SYSTEM, ChatMessage("user", "Hello"))
 
-    assert refused.value.code == "bad_messages"
+    assert refused.value.code == "invalid_messages"
     assert "Hello" in written(strict, ChatMessage("user", "Hello"))
 
 

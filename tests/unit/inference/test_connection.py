@@ -248,9 +248,9 @@ async def test_a_place_is_free_again_after_an_end() -> None:
     ("text", "code"),
     [
         (None, "binary_frame"),
-        ("{", "bad_json"),
+        ("{", "invalid_json"),
         ('{"type":"hello","id":"1"}', "unknown_type"),
-        ('{"type":"cancel"}', "bad_field"),
+        ('{"type":"cancel"}', "invalid_field"),
     ],
 )
 async def test_a_bad_frame_is_answered_and_the_connection_goes_on(

@@ -43,7 +43,7 @@ async def test_a_stranger_is_refused_before_the_body_has_come() -> None:
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (401, "missing_key")
+    assert (server.status, server.code) == (401, "missing_api_key")
 
 
 async def test_another_method_is_refused_before_the_body_has_come() -> None:
@@ -91,7 +91,7 @@ async def test_a_stranger_is_refused_though_no_body_ever_comes() -> None:
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (401, "missing_key")
+    assert (server.status, server.code) == (401, "missing_api_key")
 
 
 async def test_a_body_that_never_comes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,8 +221,8 @@ async def test_ollama_streams_lines_unless_told_otherwise() -> None:
 @pytest.mark.parametrize(
     ("path", "shape"),
     [
-        ("/v1/completions", {"error": {"code": "bad_field"}}),
-        ("/v1/fim/completions", {"object": "error", "type": "bad_field"}),
+        ("/v1/completions", {"error": {"code": "invalid_field"}}),
+        ("/v1/fim/completions", {"object": "error", "type": "invalid_field"}),
         ("/infill", {"error": {"code": 400, "type": "invalid_request_error"}}),
     ],
 )
@@ -310,7 +310,7 @@ async def test_a_chats_stream_tells_the_role_once() -> None:
 async def test_what_is_no_chat_of_texts_is_refused(messages: list[Any]) -> None:
     server = await ask(FakeGateway(), "/v1/chat/completions", {"messages": messages})
 
-    assert (server.status, server.code) == (400, "bad_field")
+    assert (server.status, server.code) == (400, "invalid_field")
 
 
 def _is_within(part: Any, whole: Any) -> bool:

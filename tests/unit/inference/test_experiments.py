@@ -52,7 +52,7 @@ def test_equal_users_of_two_tenants_are_assigned_apart(tmp_path: Path) -> None:
 
 
 def test_a_tenant_that_takes_no_part_has_no_variant(tmp_path: Path) -> None:
-    policy = make_policy(takes_part_in_experiments=False)
+    policy = make_policy(has_experiments=False)
 
     assert _read(tmp_path, HALVES).assign(make_principal(policy=policy)) is NO_VARIANT
 

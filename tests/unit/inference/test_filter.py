@@ -71,7 +71,7 @@ async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine
     texts = await _filtered(engine, account, prefix="self.re", healed="re")
 
     assert (texts, account.ending) == ([], FinishReason.FILTERED)
-    assert account.cut_reason == FilterReason.OTHER_WORD
+    assert account.filter_reason == FilterReason.OTHER_WORD
 
 
 async def test_no_text_is_ever_empty() -> None:
@@ -196,7 +196,7 @@ async def test_the_reason_of_a_cut_is_in_the_account(
 
     await _filtered(FakeEngine(chunks_of(*written)), account, **fields)
 
-    assert account.cut_reason == reason
+    assert account.filter_reason == reason
 
 
 async def test_a_line_that_breaks_the_file_is_withheld() -> None:
@@ -204,7 +204,7 @@ async def test_a_line_that_breaks_the_file_is_withheld() -> None:
 
     await _filtered(FakeEngine(chunks_of("f(b", "))")), account)
 
-    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.SYNTAX)
+    assert (account.ending, account.filter_reason) == (FinishReason.FILTERED, FilterReason.SYNTAX)
 
 
 async def test_a_variant_may_do_without_the_parser() -> None:
@@ -225,7 +225,7 @@ async def test_a_language_without_a_grammar_is_not_parsed() -> None:
 
 async def test_a_tenant_may_have_credentials_written() -> None:
     account, line = make_account(), "a\npassword = 'hunter2-and-more'"
-    policy = make_policy(withholds_secrets=False)
+    policy = make_policy(has_secret_filter=False)
 
     texts = await _filtered(
         FakeEngine(chunks_of(line)), account, principal=make_principal(policy=policy), prefix=""
@@ -288,7 +288,7 @@ async def test_a_credential_is_withheld_from_raw_prompts_and_chats(fields: dict[
     texts = await _filtered(engine, account, **fields)
 
     assert _AWS not in "".join(texts)
-    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert (account.ending, account.filter_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
     assert engine.num_open == 0
 
 
@@ -302,17 +302,20 @@ async def test_a_credential_on_a_later_line_ends_raw_prompts_and_chats(
 
     assert "".join(texts).startswith("a\n \n")
     assert _AWS not in "".join(texts)
-    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert (account.ending, account.filter_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
 async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
     engine, account = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
-    principal = make_principal(policy=make_policy(withholds_public_code=True))
+    principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
     await _filtered(engine, account, principal=principal, public_code=_AllPublic(), **fields)
 
-    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
+    assert (account.ending, account.filter_reason) == (
+        FinishReason.FILTERED,
+        FilterReason.PUBLIC_CODE,
+    )
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
@@ -321,7 +324,7 @@ async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[s
 async def test_what_nothing_is_withheld_of_passes_byte_for_byte(
     fields: dict[str, Any], withholds: bool
 ) -> None:
-    policy = make_policy(withholds_secrets=withholds, withholds_public_code=withholds)
+    policy = make_policy(has_secret_filter=withholds, has_public_code_filter=withholds)
     written = (
         "\n\n",
         "  a = some_function_name",
@@ -360,13 +363,16 @@ _LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
 
 async def test_public_code_is_withheld_and_leaves_the_engine() -> None:
     engine, account = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
-    principal = make_principal(policy=make_policy(withholds_public_code=True))
+    principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
     await _filtered(
         engine, account, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert (account.ending, account.cut_reason) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
+    assert (account.ending, account.filter_reason) == (
+        FinishReason.FILTERED,
+        FilterReason.PUBLIC_CODE,
+    )
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
@@ -381,7 +387,7 @@ async def test_a_tenant_that_has_not_asked_for_it_is_not_compared() -> None:
 
 
 async def test_a_tenant_that_asks_for_it_in_vain_is_logged() -> None:
-    principal = make_principal(tenant_id=GLOBEX, policy=make_policy(withholds_public_code=True))
+    principal = make_principal(tenant_id=GLOBEX, policy=make_policy(has_public_code_filter=True))
 
     with capture_logs() as logs:
         for _ in range(2):

@@ -32,7 +32,7 @@ values = st.recursive(
     max_leaves=6,
 )
 names = ["prefix", "suffix", "mode", "path", "language", "files", "repository", "max_tokens"]
-names += ["event", "chars", "after_ms", "trigger", "text", "edit_share", "lines", PLANT]
+names += ["event", "chars", "after_ms", "trigger", "text", "edited_ratio", "lines", PLANT]
 frames = st.builds(
     lambda kind, identifier, fields: {"type": kind, "id": identifier, **fields},
     st.sampled_from(["complete", "complete", "cancel", "outcome", "open", "typed", PLANT, None]),

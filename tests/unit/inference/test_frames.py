@@ -31,7 +31,7 @@ META = CompletionMeta(
     first_token_ms=1.5,
     total_ms=2.0,
     queue_ms=None,
-    assembled_ms=None,
+    assemble_ms=None,
     engine_ms=None,
     prompt_tokens=3,
     cached_tokens=None,
@@ -39,7 +39,7 @@ META = CompletionMeta(
     tier="fast",
     pool="demo",
     replica="",
-    cut_reason="",
+    filter_reason="",
 )
 
 
@@ -107,12 +107,12 @@ def test_every_outcome_is_understood(event: OutcomeEvent) -> None:
     ids=["empty", "open", "word", "more", "escaped half", "half", "deep and open", "deep"],
 )
 def test_what_is_no_json_is_bad_json(text: str) -> None:
-    assert _refusal(text).code == "bad_json"
+    assert _refusal(text).code == "invalid_json"
 
 
 @pytest.mark.parametrize("frame", [[], 3, "text", None, {"type": 3, "id": "1"}])
 def test_what_is_no_frame_is_a_bad_field(frame: Any) -> None:
-    assert _refusal(json.dumps(frame)).code == "bad_field"
+    assert _refusal(json.dumps(frame)).code == "invalid_field"
 
 
 @pytest.mark.parametrize("kind", ["", "hello", "delta", "done", "COMPLETE", SECRET])
@@ -147,7 +147,7 @@ COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
 def test_a_malformed_field_is_named_and_its_value_is_not(frame: dict[str, Any], field: str) -> None:
     error = _refusal(frame)
 
-    assert (error.code, error.id) == ("bad_field", "7")
+    assert (error.code, error.id) == ("invalid_field", "7")
     assert error.message == f"{field} is missing or malformed."
 
 
@@ -155,7 +155,7 @@ def test_a_malformed_field_is_named_and_its_value_is_not(frame: dict[str, Any], 
 def test_an_id_without_a_reasonable_length_is_refused_and_not_repeated(identifier: str) -> None:
     error = _refusal({"type": "cancel", "id": identifier})
 
-    assert (error.code, error.id) == ("bad_field", "")
+    assert (error.code, error.id) == ("invalid_field", "")
 
 
 def test_an_endless_id_of_a_malformed_frame_is_not_repeated() -> None:
@@ -210,9 +210,9 @@ def test_a_done_says_all_its_numbers() -> None:
     assert (frame["type"], frame["finish"]) == ("done", "stop")
     assert frame["meta"]["cached_tokens"] is None
     assert set(frame["meta"]) == {
-        *("request_id", "first_token_ms", "total_ms", "queue_ms", "assembled_ms", "engine_ms"),
+        *("request_id", "first_token_ms", "total_ms", "queue_ms", "assemble_ms", "engine_ms"),
         *("prompt_tokens", "cached_tokens", "generated_tokens", "tier", "pool", "replica"),
-        "cut_reason",
+        "filter_reason",
     }
 
 

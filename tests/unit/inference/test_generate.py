@@ -66,7 +66,9 @@ async def test_the_account_says_what_was_generated() -> None:
     assert (account.generated_tokens, account.cached_tokens) == (2, 2)
 
 
-@pytest.mark.parametrize("code", ["engine_unavailable", "engine_lost", "engine_garbled"])
+@pytest.mark.parametrize(
+    "code", ["engine_unavailable", "engine_disconnected", "engine_invalid_response"]
+)
 async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> None:
     replicas = ReplicaStates(FakeClock())
     engine = FakeEngine(error_at_start=EngineError(code, ""))
@@ -91,7 +93,7 @@ async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["engine_unavailable", "engine_lost", "engine_garbled", "engine_busy"]
+    "code", ["engine_unavailable", "engine_disconnected", "engine_invalid_response", "engine_busy"]
 )
 async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str) -> None:
     engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError(code, "")})
@@ -105,7 +107,7 @@ async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str
 
 
 async def test_what_fails_is_not_asked_of_a_replica_that_was_drained_meanwhile() -> None:
-    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError("engine_lost", "")})
+    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError("engine_disconnected", "")})
     replicas = ReplicaStates(FakeClock())
     replicas.drain([TWO.name])
 
@@ -116,7 +118,7 @@ async def test_what_fails_is_not_asked_of_a_replica_that_was_drained_meanwhile()
 
 
 async def test_an_empty_stream_is_asked_of_another_replica() -> None:
-    engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineError("engine_lost", "")})
+    engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineError("engine_disconnected", "")})
 
     assert await _drain(engine, make_account(), asked=ASKED) == ["a"]
 

@@ -193,7 +193,7 @@ def test_other_failures_say_nothing_of_the_load(gateway: Gateway) -> None:
 
     for _ in range(20):
         with pytest.raises(EngineError), gateway.one():
-            raise EngineError("engine_lost", "")
+            raise EngineError("engine_disconnected", "")
 
     assert gateway.limit == before
 

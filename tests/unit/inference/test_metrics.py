@@ -76,7 +76,7 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
 def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
     metrics = CompletionMetrics()
-    failed = make_ended(ending=FinishReason.ERROR, error_code="engine_lost")
+    failed = make_ended(ending=FinishReason.ERROR, error_code="engine_disconnected")
     failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
 
     metrics.ended(make_ended(ending=FinishReason.CANCELLED))
@@ -84,7 +84,7 @@ def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
 
     name = "caret_completions_total"
     assert told(metrics, name, mode="inline", trigger="automatic", finish="cancelled") == 1
-    assert told(metrics, name, mode="block", trigger="manual", error="engine_lost") == 1
+    assert told(metrics, name, mode="block", trigger="manual", error="engine_disconnected") == 1
 
 
 def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
@@ -124,7 +124,7 @@ def test_a_warm_up_is_none_of_the_modes() -> None:
 def test_why_the_filter_cut_is_counted() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended(cut_reason="repetition"))
+    metrics.ended(make_ended(filter_reason="repetition"))
 
     assert told(metrics, "caret_filtered_completions_total", reason="repetition") == 1
 

@@ -125,7 +125,9 @@ async def test_persistence_counts_once_for_each_of_its_moments() -> None:
         await editor.waits_for_end("1")
 
         for after_ms in range(1_000, 2_000_000, 50_000):
-            await editor.says("outcome", "1", event="persisted", after_ms=after_ms, edit_share=0.1)
+            await editor.says(
+                "outcome", "1", event="persisted", after_ms=after_ms, edited_ratio=0.1
+            )
 
         spans = {outcome.span_s for outcome in editor.journal.outcomes}
         assert len(editor.journal.outcomes) == len(spans) <= len(SPANS_S)

@@ -22,5 +22,5 @@ async def test_an_open_frame_without_its_text_is_refused_without_an_id() -> None
     async with open_editor() as editor:
         await editor.opens(path="a.py")
 
-        assert editor.ends("") == ["bad_field"]
+        assert editor.ends("") == ["invalid_field"]
         assert editor.opened == []

@@ -68,12 +68,12 @@ async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
         {"after_ms": -1},
         {"chars": 2**31},
         {"lines": -1},
-        {"edit_share": 0.1},
+        {"edited_ratio": 0.1},
         {"event": "persisted", "after_ms": 30_000},
-        {"event": "persisted", "after_ms": 30_000, "edit_share": 1.01},
-        {"event": "persisted", "after_ms": 30_000, "edit_share": -0.01},
-        {"event": "persisted", "after_ms": 13_000, "edit_share": 0.1},
-        {"event": "persisted", "after_ms": 30_000, "edit_share": "half"},
+        {"event": "persisted", "after_ms": 30_000, "edited_ratio": 1.01},
+        {"event": "persisted", "after_ms": 30_000, "edited_ratio": -0.01},
+        {"event": "persisted", "after_ms": 13_000, "edited_ratio": 0.1},
+        {"event": "persisted", "after_ms": 30_000, "edited_ratio": "half"},
     ],
 )
 async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, A
         await editor.waits_for_end("1")
         await editor.says("outcome", "1", **{"event": "shown", **fields})
 
-    assert editor.ends("1") == ["stop", "bad_field"]
+    assert editor.ends("1") == ["stop", "invalid_field"]
     assert editor.journal.records == []
 
 
@@ -107,7 +107,7 @@ async def test_what_was_accepted_is_remembered_longer() -> None:
             if number == 0:
                 await editor.says("outcome", "0", event="accepted")
 
-        kept = {"after_ms": 1_800_000, "edit_share": 0.5}
+        kept = {"after_ms": 1_800_000, "edited_ratio": 0.5}
         await editor.says("outcome", "0", event="persisted", **kept)
         await editor.says("outcome", "1", event="persisted", **kept)
         await editor.says("complete", "0")
@@ -156,10 +156,10 @@ async def test_persistence_is_told_once_for_each_moment() -> None:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
         for after_ms in (14_900, 30_100, 100_000, 2_000_000):
-            fields = {"event": "persisted", "after_ms": after_ms, "edit_share": 0.25}
+            fields = {"event": "persisted", "after_ms": after_ms, "edited_ratio": 0.25}
             await editor.says("outcome", "1", **fields)
 
-    told = [(outcome.span_s, outcome.edit_share) for outcome in editor.journal.outcomes]
+    told = [(outcome.span_s, outcome.edited_ratio) for outcome in editor.journal.outcomes]
     assert told == [(15, 0.25), (30, 0.25), (1_800, 0.25)]
     # the one at 100 s repeats the one at 30 s
     assert editor.ends("1") == ["stop", "duplicate_outcome"]

@@ -117,7 +117,7 @@ async def test_the_key_is_looked_at_before_the_policy() -> None:
 
     await Gateway(policy=make_policy(features=frozenset())).serves(client, key_text=None)
 
-    assert client.ends == ["missing_key"]
+    assert client.ends == ["missing_api_key"]
 
 
 async def test_the_policy_is_looked_at_before_the_prompt() -> None:
@@ -167,12 +167,14 @@ async def test_a_full_gateway_is_recorded() -> None:
 
     await gateway.serves(client)
 
-    assert client.ends == ["gateway_full"]
-    assert gateway.endings == [(FinishReason.ERROR, "gateway_full")]
+    assert client.ends == ["gateway_at_capacity"]
+    assert gateway.endings == [(FinishReason.ERROR, "gateway_at_capacity")]
 
 
 async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> None:
-    engine = FakeEngine(chunks_of("b", stop=None), error=EngineError("engine_lost", "It ended."))
+    engine = FakeEngine(
+        chunks_of("b", stop=None), error=EngineError("engine_disconnected", "It ended.")
+    )
     gateway, client = Gateway(engine=engine), FakeClient()
 
     await gateway.serves(client)
@@ -181,18 +183,18 @@ async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> No
     assert gateway.endings == [(FinishReason.LENGTH, "")]
     (record,) = gateway.journal.records
     assert isinstance(record, CompletionRecord)
-    assert record.cut_reason == FilterReason.ENGINE_LOST
+    assert record.filter_reason == FilterReason.ENGINE_LOST
     assert gateway.seats.num_taken == 0
 
 
 async def test_an_engine_that_is_lost_at_once_is_told_and_recorded() -> None:
-    engine = FakeEngine(error=EngineError("engine_lost", "It ended."))
+    engine = FakeEngine(error=EngineError("engine_disconnected", "It ended."))
     gateway, client = Gateway(engine=engine), FakeClient()
 
     await gateway.serves(client)
 
-    assert client.ends == ["engine_lost"]
-    assert gateway.endings == [(FinishReason.ERROR, "engine_lost")]
+    assert client.ends == ["engine_disconnected"]
+    assert gateway.endings == [(FinishReason.ERROR, "engine_disconnected")]
     assert gateway.seats.num_taken == 0
 
 
@@ -206,7 +208,7 @@ async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_messag
     assert client.ends == ["internal"]
     assert gateway.endings == [(FinishReason.ERROR, "internal")]
     assert [(each["event"], each["error"]) for each in logs] == [
-        ("completion.defect", "ValueError")
+        ("completion.internal_error", "ValueError")
     ]
     assert SECRET not in f"{logs} {client.messages}"
 

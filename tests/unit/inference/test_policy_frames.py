@@ -71,17 +71,17 @@ async def test_what_holds_now_is_told_to_an_old_connection() -> None:
 
 async def test_who_is_nobody_any_more_is_told_nothing() -> None:
     def refuse() -> object:
-        raise UnauthenticatedRequest("revoked_key", "This key was revoked.")
+        raise UnauthenticatedRequest("revoked_api_key", "This key was revoked.")
 
     async with open_editor() as editor:
         editor.present = refuse
         answered = await ask(editor, "shop")
 
-    assert answered == [ErrorFrame(id="", code="revoked_key", message="This key was revoked.")]
+    assert answered == [ErrorFrame(id="", code="revoked_api_key", message="This key was revoked.")]
 
 
 @pytest.mark.parametrize(
-    ("repository", "code"), [("x" * (MAX_NAME_CHARS + 1), "too_large"), (7, "bad_field")]
+    ("repository", "code"), [("x" * (MAX_NAME_CHARS + 1), "too_large"), (7, "invalid_field")]
 )
 async def test_what_names_no_repository_is_refused(repository: object, code: str) -> None:
     async with open_editor() as editor:

@@ -69,7 +69,7 @@ def test_an_unknown_mode_is_refused_without_repeating_it() -> None:
 
 @pytest.mark.parametrize(("mode", "messages"), [("chat", ()), ("inline", (HELLO,))])
 def test_a_chat_alone_has_messages(mode: str, messages: tuple[ChatMessage, ...]) -> None:
-    assert _refusal(mode=mode, messages=messages).code == "bad_field"
+    assert _refusal(mode=mode, messages=messages).code == "invalid_field"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_chat_beyond_the_limits_is_refused(messages: tuple[ChatMessage, ...]) 
 def test_an_unknown_trigger_is_refused_without_repeating_it() -> None:
     error = _refusal(trigger="xyzzy")
 
-    assert error.code == "bad_field"
+    assert error.code == "invalid_field"
     assert "xyzzy" not in error.message
 
 
@@ -101,7 +101,7 @@ def test_languages_are_known_in_any_case(text: str, language: str) -> None:
 
 @pytest.mark.parametrize("asked", [0, -1])
 def test_less_than_one_token_is_refused(asked: int) -> None:
-    assert _refusal(max_tokens=asked).code == "bad_field"
+    assert _refusal(max_tokens=asked).code == "invalid_field"
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_what_goes_beyond_a_limit_is_too_large(what: str) -> None:
     "stop", [("x",) * (MAX_STOPS + 1), ("x" * (MAX_STOP_CHARS + 1),), ("",)], ids=len
 )
 def test_stop_strings_that_the_engine_would_refuse_are_refused(stop: tuple[str, ...]) -> None:
-    assert _refusal(stop=stop).code == "bad_field"
+    assert _refusal(stop=stop).code == "invalid_field"

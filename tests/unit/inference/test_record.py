@@ -167,13 +167,13 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
             prompt_tokens=30,
             cached_tokens=16,
             generated_tokens=5,
-            assembled_ms=1.0,
+            assemble_ms=1.0,
             first_token_ms=12.0,
             engine_ms=10.0,
             total_ms=32.0,
             admitted_ms=1.0,
             routed_ms=1.0,
-            num_at_replica=0,
+            num_in_flight_at_replica=0,
             editor="zed",
             model="qwen",
             num_chars=3,
@@ -198,7 +198,7 @@ def test_the_first_ending_counts() -> None:
     account = make_account()
 
     account.finish(FinishReason.LENGTH)
-    account.fail(EngineError("engine_lost", ""))
+    account.fail(EngineError("engine_disconnected", ""))
     account.finish(FinishReason.CANCELLED)
 
     assert (account.ending, account.error_code) == (FinishReason.LENGTH, "")

@@ -169,7 +169,7 @@ def test_it_says_how_much_is_under_way_there() -> None:
     replica = _route(router).replica
 
     with router.replicas.attempt(replica), router.replicas.attempt(replica):
-        assert _route(router).num_at_replica == 2
+        assert _route(router).num_in_flight_at_replica == 2
 
 
 def test_a_request_without_a_path_goes_where_its_beginning_has_been() -> None:

@@ -209,7 +209,8 @@ async def test_a_tenants_budget_leaves_its_neighbour_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "ends", [EngineError("engine_lost", ""), CompletionError("internal", ""), ValueError("defect")]
+    "ends",
+    [EngineError("engine_disconnected", ""), CompletionError("internal", ""), ValueError("defect")],
 )
 async def test_what_failed_costs_nothing(ends: BaseException) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MOST))

@@ -83,12 +83,12 @@ async def test_the_account_counts_what_was_sent() -> None:
 @pytest.mark.parametrize("num_texts", [0, 1])
 async def test_an_error_is_told_before_and_after_the_first_text(num_texts: int) -> None:
     client, account = FakeClient(), make_account()
-    error = EngineError("engine_lost", "It ended.")
+    error = EngineError("engine_disconnected", "It ended.")
 
     await _stream(client, account, *["a"] * num_texts, then=_raising(error))
 
-    assert (client.ends, client.messages) == (["engine_lost"], ["It ended."])
-    assert (account.ending, account.error_code) == (FinishReason.ERROR, "engine_lost")
+    assert (client.ends, client.messages) == (["engine_disconnected"], ["It ended."])
+    assert (account.ending, account.error_code) == (FinishReason.ERROR, "engine_disconnected")
 
 
 async def test_a_defect_of_ours_is_told_without_its_message_and_goes_on() -> None:
@@ -160,7 +160,7 @@ async def test_a_client_that_left_before_the_end_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [EngineError("engine_lost", ""), TooManyRequests("gateway_full", "")]
+    "error", [EngineError("engine_disconnected", ""), TooManyRequests("gateway_at_capacity", "")]
 )
 async def test_an_error_is_accounted_though_the_client_has_left(error: CompletionError) -> None:
     account = make_account()

@@ -72,12 +72,14 @@ def test_ids_and_counts_are_told() -> None:
 
 
 def test_an_error_is_the_span_s_status_by_its_code() -> None:
-    account = make_ended(until="generate", ending=FinishReason.ERROR, error_code="engine_lost")
+    account = make_ended(
+        until="generate", ending=FinishReason.ERROR, error_code="engine_disconnected"
+    )
 
     spans = spans_of(account)
 
     status = of(spans, "completion").status
-    assert (status.status_code, status.description) == (StatusCode.ERROR, "engine_lost")
+    assert (status.status_code, status.description) == (StatusCode.ERROR, "engine_disconnected")
     assert of(spans, "generate").attributes == {"caret.ended_here": True}
 
 

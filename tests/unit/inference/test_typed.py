@@ -32,14 +32,14 @@ async def test_each_language_is_a_record_of_the_user() -> None:
 @pytest.mark.parametrize(
     ("chars", "code"),
     [
-        ({"python": -1}, "bad_field"),
-        ({"python": MAX_CHARS + 1}, "bad_field"),
-        ({"python": 1.5}, "bad_field"),
-        ({"python": 10**30}, "bad_field"),
-        ({f"x{number}": 1 for number in range(MAX_LANGUAGES + 1)}, "bad_field"),
+        ({"python": -1}, "invalid_field"),
+        ({"python": MAX_CHARS + 1}, "invalid_field"),
+        ({"python": 1.5}, "invalid_field"),
+        ({"python": 10**30}, "invalid_field"),
+        ({f"x{number}": 1 for number in range(MAX_LANGUAGES + 1)}, "invalid_field"),
         ({"klingon-secret": 1}, "unknown_language"),
-        (7, "bad_field"),
-        (None, "bad_field"),
+        (7, "invalid_field"),
+        (None, "invalid_field"),
     ],
 )
 async def test_what_cannot_be_is_refused(chars: Any, code: str) -> None:

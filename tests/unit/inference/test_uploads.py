@@ -46,7 +46,7 @@ def test_all_together_are_bounded() -> None:
         name = str(number)
         uploads.grow(make_principal(tenant_id=TenantId(name), key_id="of " + name), STEP)
 
-    assert _code(uploads, tenant_id="last", key_id="of last") == "gateway_full"
+    assert _code(uploads, tenant_id="last", key_id="of last") == "gateway_at_capacity"
 
 
 def test_what_was_let_go_may_come_again_and_is_forgotten() -> None:

@@ -241,8 +241,8 @@ async def test_comments_and_blank_lines_are_passed_over() -> None:
         (422, "prompt_refused", 400),
         (401, "engine_refused", 502),
         (404, "engine_refused", 502),
-        (500, "engine_lost", 502),
-        (502, "engine_lost", 502),  # a router whose engine has gone
+        (500, "engine_disconnected", 502),
+        (502, "engine_disconnected", 502),  # a router whose engine has gone
     ],
 )
 async def test_an_answer_other_than_200_is_a_refusal(
@@ -273,17 +273,17 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
         _saying(event("a"), b'data: {"error":"x"}\n\n', DONE),
         "engine_refused",
     ),
-    "no JSON": (_saying(b"data: nonsense\n\n"), "engine_garbled"),
-    "another shape": (_saying(b'data: {"choices":"many"}\n\n'), "engine_garbled"),
-    "broken text": (_saying(b'data: {"choices":[{"text":"\xff"}]}\n\n'), "engine_garbled"),
-    "brackets": (_saying(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_garbled"),
-    "a line of 1 MB": (_saying(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_garbled"),
-    "an end at once": (_saying(), "engine_lost"),
-    "no reason": (_saying(event("a")), "engine_lost"),
-    "no reason, but an end": (_saying(event("a"), USAGE, DONE), "engine_lost"),
-    "an abort": (_saying(event("a"), event("", "abort"), DONE), "engine_lost"),
-    "a dropped connection": (_drop_after_text, "engine_lost"),
-    "silence in mid-stream": (_hanging(event("a")), "engine_lost"),
+    "no JSON": (_saying(b"data: nonsense\n\n"), "engine_invalid_response"),
+    "another shape": (_saying(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
+    "broken text": (_saying(b'data: {"choices":[{"text":"\xff"}]}\n\n'), "engine_invalid_response"),
+    "brackets": (_saying(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
+    "a line of 1 MB": (_saying(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_invalid_response"),
+    "an end at once": (_saying(), "engine_disconnected"),
+    "no reason": (_saying(event("a")), "engine_disconnected"),
+    "no reason, but an end": (_saying(event("a"), USAGE, DONE), "engine_disconnected"),
+    "an abort": (_saying(event("a"), event("", "abort"), DONE), "engine_disconnected"),
+    "a dropped connection": (_drop_after_text, "engine_disconnected"),
+    "silence in mid-stream": (_hanging(event("a")), "engine_disconnected"),
 }
 
 
@@ -392,4 +392,4 @@ async def test_nothing_more_comes_of_an_answer_that_was_left() -> None:
 
         with pytest.raises(EngineError) as failed:
             await anext(aiter(chunks))
-        assert failed.value.code == "engine_lost"
+        assert failed.value.code == "engine_disconnected"

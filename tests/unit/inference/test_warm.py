@@ -89,7 +89,7 @@ async def test_the_newest_of_a_tenant_displaces_its_oldest() -> None:
     async with _running(warmer, warming):
         ended = await _ended(warmer, MAX_OF_TENANT + 1)
 
-    assert ended == {"displaced": 1, "warmed": MAX_OF_TENANT}
+    assert ended == {"evicted": 1, "warmed": MAX_OF_TENANT}
     assert "0.py" not in [arrival.draft.path for arrival in warming.arrivals]
 
 
@@ -209,13 +209,13 @@ async def test_what_is_shed_each_time_is_let_go() -> None:
 
 async def test_what_failed_is_not_tried_again() -> None:
     warmer = Warmer(FakeClock())
-    warming = Warming(errors=[EngineError("engine_lost", "")])
+    warming = Warming(errors=[EngineError("engine_disconnected", "")])
 
     async with _running(warmer, warming):
         warmer.opens(ACME, make_arrival())
         ended = await _ended(warmer)
 
-    assert (ended, len(warming.arrivals)) == ({"engine_lost": 1}, 1)
+    assert (ended, len(warming.arrivals)) == ({"engine_disconnected": 1}, 1)
 
 
 async def test_a_defect_ends_nothing_but_its_warm_up() -> None:

@@ -23,7 +23,7 @@ KEPT = Telemetry("tenant-1", retention_days=30, training=True)
         ({"retention_days": {"usage_records": 4000}}, {}),
         ({}, {"revoke_idle_keys_after_days": 365}),
         ({"revoke_idle_keys_after_days": 30}, {"revoke_idle_keys_after_days": 29}),
-        ({"requires_second_factor": True}, {"requires_second_factor": False}),
+        ({"is_mfa_required": True}, {"is_mfa_required": False}),
     ],
 )
 def test_what_destroys_or_opens_is_grave_and_its_way_back_is_not(

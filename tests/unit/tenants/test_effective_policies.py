@@ -43,14 +43,14 @@ def test_two_that_say_the_same_are_both_named() -> None:
 
 
 def test_changes_of_different_fields_are_put_together() -> None:
-    mine = msgspec.structs.replace(DEFAULT_POLICY, withholds_public_code=True)
+    mine = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
     theirs = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
     merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
 
     assert merged.both_changed == []
     assert merged.policy == msgspec.structs.replace(
-        DEFAULT_POLICY, withholds_public_code=True, retrieval=("shop",)
+        DEFAULT_POLICY, has_public_code_filter=True, retrieval=("shop",)
     )
 
 

@@ -33,7 +33,7 @@ def taking(**took_ms: float) -> CompletionRecord:
     return record(
         authenticated_ms=ended_ms["authenticate"],
         admitted_ms=ended_ms["admit"],
-        assembled_ms=ended_ms["assemble"],
+        assemble_ms=ended_ms["assemble"],
         routed_ms=ended_ms["route"],
         engine_ms=took["generate"],
         first_token_ms=ended_ms["filter"],
@@ -73,13 +73,13 @@ def test_a_cold_prompt_says_how_many_tokens_were_prefilled() -> None:
 
 
 def test_a_queue_at_the_replica_is_told() -> None:
-    found = explain(slow(num_at_replica=14))
+    found = explain(slow(num_in_flight_at_replica=14))
 
     assert found.verdicts == ("queued: 14 requests were at the replica.",)
 
 
 def test_a_cold_prompt_behind_a_queue_is_both() -> None:
-    found = explain(slow(cached_tokens=0, num_at_replica=5))
+    found = explain(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
     assert "cold: 1,900 of 1,900" in told(found)
     assert "queued: 5" in told(found)
@@ -124,7 +124,10 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
             "cancelled: the client took it back or left after 30.0 ms",
         ),
         ({"finish": FinishReason.SUPERSEDED}, "superseded"),
-        ({"finish": FinishReason.ERROR, "error_code": "engine_lost"}, "error: engine_lost after"),
+        (
+            {"finish": FinishReason.ERROR, "error_code": "engine_disconnected"},
+            "error: engine_disconnected after",
+        ),
     ],
 )
 def test_what_ended_early_says_how_and_where(fields: dict[str, Any], said: str) -> None:
@@ -138,7 +141,7 @@ def test_what_ended_early_says_how_and_where(fields: dict[str, Any], said: str) 
 
 def test_what_was_shed_never_left_admission() -> None:
     nothing = dict.fromkeys(
-        ("admitted_ms", "assembled_ms", "routed_ms", "engine_ms", "first_token_ms")
+        ("admitted_ms", "assemble_ms", "routed_ms", "engine_ms", "first_token_ms")
     )
 
     found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **nothing))
@@ -148,17 +151,17 @@ def test_what_was_shed_never_left_admission() -> None:
 
 
 def test_why_the_filter_withheld_or_cut_is_told() -> None:
-    withheld = record(finish=FinishReason.FILTERED, cut_reason="secret", first_token_ms=None)
+    withheld = record(finish=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None)
 
     assert "withheld by the filter: secret" in told(explain(withheld))
 
 
 def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
-    cut_off = record(finish=FinishReason.LENGTH, cut_reason="engine_lost")
+    cut_off = record(finish=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
     assert "cut off: the engine was lost on the way" in told(explain(cut_off))
     assert "filter:" not in told(explain(cut_off))
-    assert "cut by the filter: repetition" in told(explain(record(cut_reason="repetition")))
+    assert "cut by the filter: repetition" in told(explain(record(filter_reason="repetition")))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,9 @@ def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) ->
 
 
 def test_a_record_of_before_there_were_these_times_is_explained_as_far_as_it_goes() -> None:
-    old = record(authenticated_ms=None, admitted_ms=None, routed_ms=None, num_at_replica=None)
+    old = record(
+        authenticated_ms=None, admitted_ms=None, routed_ms=None, num_in_flight_at_replica=None
+    )
 
     found = explain(old)
 
@@ -180,7 +185,7 @@ def test_a_record_of_before_there_were_these_times_is_explained_as_far_as_it_goe
 
 
 def test_the_waterfall_fits_and_shows_all() -> None:
-    found = slow(cached_tokens=88, variant="layout-2026/b", num_at_replica=14)
+    found = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
 
     text = list(lines(found, explain(found), slug="acme"))
 

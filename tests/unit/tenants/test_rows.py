@@ -42,11 +42,11 @@ COMPLETION = CompletionRecord(
     pool="fast",
     replica="fast-0",
     finish=FinishReason.ERROR,
-    error_code="engine_lost",
+    error_code="engine_disconnected",
     prompt_tokens=100,
     cached_tokens=40,
     generated_tokens=0,
-    assembled_ms=1.5,
+    assemble_ms=1.5,
     first_token_ms=None,
     engine_ms=None,
     total_ms=9.25,
@@ -131,10 +131,10 @@ def test_typed_characters_become_a_row() -> None:
     "changes",
     [
         {"event": "persisted"},
-        {"event": "persisted", "span_s": 16, "edit_share": 0.1},
-        {"event": "persisted", "span_s": 15, "edit_share": 1.5},
-        {"event": "accepted", "span_s": 15, "edit_share": 0.1},
-        {"event": "accepted", "edit_share": 0.1},
+        {"event": "persisted", "span_s": 16, "edited_ratio": 0.1},
+        {"event": "persisted", "span_s": 15, "edited_ratio": 1.5},
+        {"event": "accepted", "span_s": 15, "edited_ratio": 0.1},
+        {"event": "accepted", "edited_ratio": 0.1},
     ],
 )
 def test_persistence_has_a_moment_and_a_share_and_nothing_else_has(changes: dict[str, Any]) -> None:
@@ -143,10 +143,10 @@ def test_persistence_has_a_moment_and_a_share_and_nothing_else_has(changes: dict
 
 
 def test_persistence_becomes_a_row() -> None:
-    row = decode_row(encoded(OUTCOME, event="persisted", span_s=120, edit_share=0.2))
+    row = decode_row(encoded(OUTCOME, event="persisted", span_s=120, edited_ratio=0.2))
 
     assert isinstance(row, Outcome)
-    assert (row.span_s, row.edit_share) == (120, 0.2)
+    assert (row.span_s, row.edited_ratio) == (120, 0.2)
 
 
 def test_not_a_number_is_refused() -> None:

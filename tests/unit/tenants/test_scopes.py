@@ -40,19 +40,19 @@ EXPECTED = {
 }
 # Never allowed to keys: a user's own data (a key is no user), and creating users.
 FOR_PEOPLE = {
-    "access.read",
-    "access.write",
+    "sign_in_settings.read",
+    "sign_in_settings.write",
     "billing.write",  # the recipient of invoices
-    "audit.push",  # a holder of the key could secretly send the whole audit log elsewhere
+    "audit_sinks.write",  # a holder of the key could secretly send the whole audit log elsewhere
     "keys.read_own",
     "playground.use",  # belongs to a page; a key that creates keys has keys.create
     "usage.read_own",
     "quality.read_own",
-    "consent.own",
-    "holds.write",
-    "subjects.own",
-    "subjects.erase",
-    "subjects.export",  # contains text that a user has typed, decrypted
+    "consent.manage_own",
+    "legal_holds.write",
+    "data_subjects.export_own",
+    "data_subjects.erase",
+    "data_subjects.export",  # contains text that a user has typed, decrypted
     "retention.write",  # it deletes data
     "members.write",
     "members.write_owners",

@@ -94,11 +94,11 @@ def _transfers(asked: RowQuery) -> Iterator[Row]:
 def _own_measures(asked: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
     """What the tenant has chosen."""
     row = Tenant.objects.get(id=asked.tenant_id)
-    second_factor = row.requires_second_factor or policy.requires_second_factor
+    second_factor = row.is_mfa_required or policy.is_mfa_required
     for name, is_on in (
         ("second factor required", second_factor),
-        ("credentials withheld", policy.withholds_secrets),
-        ("public code withheld", policy.withholds_public_code),
+        ("credentials withheld", policy.has_secret_filter),
+        ("public code withheld", policy.has_public_code_filter),
         ("content kept by consent", policy.telemetry is not None),
         ("files kept for retrieval", bool(policy.retrieval)),
     ):

@@ -37,7 +37,7 @@ _RECORD_COLUMNS: Final = (
     *_columns(ColumnType.ID, "request_id", "user_id", "key_id"),
     *_columns(ColumnType.TEXT, "protocol", "mode", "trigger", "language", "editor"),
     *_columns(ColumnType.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
-    *_columns(ColumnType.TEXT, "cut_reason"),
+    *_columns(ColumnType.TEXT, "filter_reason"),
     *_columns(ColumnType.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
     *_columns(ColumnType.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),
     *_columns(ColumnType.NUMBER, "first_token_ms", "engine_ms", "total_ms"),

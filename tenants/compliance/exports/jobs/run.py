@@ -91,7 +91,7 @@ def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> b
         pass
     except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
         # The claim stays: it is tried again once it has run out.
-        logger.error("exports.not_built", tenant_id=tenant_id, error=type(error).__name__)
+        logger.error("exports.job_failed", tenant_id=tenant_id, error=type(error).__name__)
         return False
     return True
 

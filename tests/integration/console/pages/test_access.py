@@ -92,7 +92,7 @@ def test_an_administrator_changes_nothing(company: Company, sign_in_now: SignIn,
     answer = sign_in_now(company.administrator).post(f"/access/{path}", GOOD)
 
     assert answer.status_code == 403
-    assert rules(company) == SignInRules(requires_second_factor=False, provider=None)
+    assert rules(company) == SignInRules(is_mfa_required=False, provider=None)
 
 
 def test_a_domain_is_claimed_shown_with_its_record_and_given_up(
@@ -140,7 +140,7 @@ def test_a_second_factor_is_required(company: Company, client: Client) -> None:
     answer = client.post("/access/second-factor/required")
 
     assert answer["Location"] == "/access"
-    assert rules(company).requires_second_factor
+    assert rules(company).is_mfa_required
 
 
 def test_a_provider_is_set_shown_without_its_secret_and_dropped(

@@ -161,7 +161,7 @@ def test_an_invoice_that_the_ledger_gives_no_more_is_told(
 
     assert answer.status_code == 409
     assert "The ledger does not give number" in answer.content.decode()
-    assert (by_api.status_code, by_api.json()["code"]) == (409, "not_reproducible")
+    assert (by_api.status_code, by_api.json()["code"]) == (409, "invoice_not_reproducible")
 
 
 @pytest.mark.parametrize("what", ["", "/pdf", "/json"])

@@ -162,7 +162,7 @@ def test_refusals_are_counted_by_reason(company: Company, alice: Client) -> None
         make_completion(
             company, company.developer, finish="error", error_code="path_excluded", mode="chat"
         )
-    make_completion(company, company.developer, finish="filtered", cut_reason="secret")
+    make_completion(company, company.developer, finish="filtered", filter_reason="secret")
 
     with few_queries():
         page = alice.get(DENIALS, {"days": 30}).content.decode()

@@ -81,7 +81,7 @@ def fill(company: Company) -> None:
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
     subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
-    layer = write_layer(PolicyOverride(requires_second_factor=True))
+    layer = write_layer(PolicyOverride(is_mfa_required=True))
     set_override(actor=company.platform, subject=subject, document=layer, reason="r", now=now)
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)

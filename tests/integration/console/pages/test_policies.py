@@ -149,7 +149,7 @@ def test_a_review_makes_few_queries(alice: Client) -> None:
 
 
 def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
 
     answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"}))
 
@@ -160,7 +160,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
         "Licences",
         company.administrator.email,
     )
-    assert found.policy.withholds_public_code
+    assert found.policy.has_public_code_filter
     assert "Version 2 is in force" in alice.get("/policies").content.decode()
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
@@ -184,7 +184,7 @@ def test_the_policy_may_require_that_requests_name_their_file(
 def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
 
     answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "  "}))
 
@@ -232,7 +232,7 @@ def test_a_draft_is_edited_on_after_its_review(alice: Client) -> None:
 
 def test_the_second_of_two_sees_both_and_puts_his_on_top(company: Company, alice: Client) -> None:
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
-    say_with_api(company, withholds_public_code=True)
+    say_with_api(company, has_public_code_filter=True)
 
     told = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
     page = told.content.decode()
@@ -247,7 +247,7 @@ def test_the_second_of_two_sees_both_and_puts_his_on_top(company: Company, alice
     assert saved["reason"] == "Mine"
     assert answer.status_code == 302
     assert held(company).retrieval == ("shop",)
-    assert held(company).withholds_public_code
+    assert held(company).has_public_code_filter
     assert find_policy(tenant_id=company.tenant_id).version == 3
 
 
@@ -277,7 +277,7 @@ def test_what_no_page_of_ours_has_sent_is_refused(alice: Client, fields: dict[st
 
 
 def test_a_saved_version_is_undone(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
     posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
     alice.post("/policies/versions/2/undo")
@@ -289,7 +289,7 @@ def test_a_saved_version_is_undone(company: Company, alice: Client) -> None:
 def test_that_a_version_was_undone_is_said_in_the_readers_language(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
     posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
     alice.cookies["caret-language"] = "de"
 
@@ -307,7 +307,7 @@ def test_a_version_that_is_not_in_force_any_more_is_not_undone(
     company: Company, alice: Client
 ) -> None:
     for _ in range(2):
-        say_with_api(company, withholds_public_code=True)
+        say_with_api(company, has_public_code_filter=True)
 
     alice.post("/policies/versions/2/undo")
 
@@ -352,7 +352,7 @@ def test_a_version_that_never_was_is_not_found(alice: Client, path: str) -> None
 
 def test_the_history_comes_in_pages(company: Company, alice: Client) -> None:
     for _ in range(27):
-        say_with_api(company, withholds_public_code=True)
+        say_with_api(company, has_public_code_filter=True)
 
     first = alice.get("/policies/versions").content.decode()
     cursor = re.search(r'href="/policies/versions\?cursor=([^"]+)"', first)

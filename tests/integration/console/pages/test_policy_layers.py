@@ -94,9 +94,9 @@ def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice:
 def test_the_second_who_speaks_of_a_user_is_told(company: Company, alice: Client) -> None:
     path = layer_path(company.developer)
     fields = fields_of(alice.get(path).content.decode())
-    say(alice, company.developer, withholds_public_code="on")
+    say(alice, company.developer, has_public_code_filter="on")
 
-    told = posted(alice, path, **(fields | {"requires_second_factor": "on"}))
+    told = posted(alice, path, **(fields | {"is_mfa_required": "on"}))
     late = fields_of(told.content.decode()) | {"replaces": "0", "reason": "r"}
     again = posted(alice, f"{path}/review", **late)
 

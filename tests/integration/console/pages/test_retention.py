@@ -155,7 +155,7 @@ def test_what_is_wrong_is_told_and_nothing_is_saved(
     assert days_of(company) == 400
 
 
-@pytest.mark.parametrize("name", ["sessions", "x", "telemetry_content"])
+@pytest.mark.parametrize("name", ["sessions", "x", "captured_content"])
 def test_days_that_nobody_sets_have_no_page(alice: Client, name: str) -> None:
     assert alice.get(f"/retention/classes/{name}").status_code == 404
 

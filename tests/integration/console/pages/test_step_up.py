@@ -54,7 +54,7 @@ def carried_on(client: Client, company: Company, answer: Any) -> Any:
 
 
 def needs_factor(company: Company) -> bool:
-    return get_rules(actor=company.platform).requires_second_factor
+    return get_rules(actor=company.platform).is_mfa_required
 
 
 def test_a_form_is_kept_and_carried_on_with(company: Company, client: Client) -> None:
@@ -209,7 +209,7 @@ def test_undoing_what_destroys_nothing_is_done_at_once(company: Company, client:
 
 def test_lifting_a_teams_second_factor_is_confirmed(company: Company, client: Client) -> None:
     path = f"/policies/layers/user/{company.developer.user_id}/review"
-    asked = {"document": '{"requires_second_factor": true}', "reason": "x"}
+    asked = {"document": '{"is_mfa_required": true}', "reason": "x"}
     client.post(path, asked)
 
     answer = client.post(path, {"document": "{}", "reason": "x"})

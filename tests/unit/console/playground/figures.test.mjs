@@ -10,7 +10,7 @@ const TEXTS = {
   empty: "Nothing to add.",
   retry: "In {seconds} s.",
 };
-const done = (finish, cut = "") => ({ type: "done", finish, meta: { cut_reason: cut } });
+const done = (finish, cut = "") => ({ type: "done", finish, meta: { filter_reason: cut } });
 
 for (const [name, frame, text, outcome, sentences] of [
   ["text that ended well", done("stop"), "a", "shown", ["Stopped."]],
@@ -33,7 +33,7 @@ for (const [name, frame, text, outcome, sentences] of [
 }
 
 test("with a key that is over the session is", () => {
-  assert.ok(endsSession({ type: "error", code: "expired_key" }));
+  assert.ok(endsSession({ type: "error", code: "expired_api_key" }));
   assert.ok(!endsSession({ type: "error", code: "rate_limited" }));
   assert.ok(!endsSession(done("stop")));
 });
