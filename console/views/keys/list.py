@@ -1,6 +1,5 @@
 """The list of keys: all of the tenant's, or one's own."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from django import forms
@@ -15,6 +14,7 @@ from caret.contracts.api_key import KeyKind
 from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
 from console.layout.sorting import TableSorting, headings, read_sorting, with_query
+from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, key_line, key_lines
 from tenants.base.errors import Forbidden, InvalidValue
@@ -61,13 +61,6 @@ class _LookForm(forms.Form):
     """What the tabs choose."""
 
     look = forms.ChoiceField(choices=[(each.value, "") for each in KeyConcern], required=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    title: str
-    url: str
-    is_here: bool
 
 
 @require_GET
