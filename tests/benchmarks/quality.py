@@ -130,7 +130,7 @@ def _asked(pools_file: Path, questions: Sequence[Question]) -> list[Asked]:
     writers = {pool.name: _writer(pool) for pool in pools.by_name.values()}
     asked = []
     for question in questions:
-        pool, admitted = pools.shared(tier_of(question.mode)), _admitted(question)
+        pool, admitted = pools.find_shared(tier_of(question.mode)), _admitted(question)
         asked.append(Asked(question, pool, admitted, assemble(writers[pool.name], admitted)))
     return asked
 
@@ -171,7 +171,7 @@ def _writer(pool: Pool) -> PromptWriter:
         model=pool.model,
         max_context_tokens=pool.max_context_tokens,
         clock=SystemClock(),
-        style=pool.style,
+        style=pool.prompt_options,
     )
 
 
@@ -215,7 +215,7 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
     chunks, admitted, prompt = answered
     if way == "engine":
         text = "".join(chunk.text for chunk in chunks).rstrip()
-        _count(shown, question, text.removeprefix(prompt.healed))
+        _count(shown, question, text.removeprefix(prompt.healed_prefix))
         return
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
@@ -236,7 +236,9 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
             texts.append(text)
     shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
     shown.first_chunks.append(first_chunk)
-    _count(shown, question, "" if account.ending is FinishReason.FILTERED else "".join(texts))
+    _count(
+        shown, question, "" if account.finish_reason is FinishReason.FILTERED else "".join(texts)
+    )
 
 
 class _Replay:
@@ -346,7 +348,7 @@ def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
             Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix=suffix
         )
         began_ns = time.thread_time_ns()
-        is_sound = syntax.is_sound(text)
+        is_sound = syntax.is_valid(text)
         took.append((time.thread_time_ns() - began_ns) / 1_000)
     return is_sound, min(took)
 

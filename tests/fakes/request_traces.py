@@ -37,10 +37,10 @@ def make_ended(
             break
         setattr(account, mark, clock.monotonic_s())
         if stage == "route":
-            account.asks()
+            account.mark_engine_called()
     else:
         clock.pass_s((took_s or {}).get("stream", 0.001))
     for name, value in fields.items():
         setattr(account, name, value)
-    account.finish(account.ending or FinishReason.STOP)
+    account.finish(account.finish_reason or FinishReason.STOP)
     return account

@@ -23,8 +23,8 @@ def _never_ends_with(word: str) -> Callable[[str], bool]:
 
 TOKEN: Final = "ghp_" + "a1B2" * 9
 SECRETS: Final[dict[str, Callable[..., object]]] = {
-    "held_from": partial(find_pending_secret, kind=FileType.PYTHON),
-    "has_secret": partial(contains_secret, kind=FileType.PYTHON),
+    "find_pending_secret": partial(find_pending_secret, kind=FileType.PYTHON),
+    "contains_secret": partial(contains_secret, kind=FileType.PYTHON),
 }
 
 
@@ -154,9 +154,9 @@ TEXTS = st.lists(LINES, min_size=1, max_size=20).map("\n".join)
 GATES = st.sampled_from(
     [
         dict[str, Callable[..., object]](),
-        {"is_sound": _never_ends_with("!")},
+        {"is_valid": _never_ends_with("!")},
         SECRETS,
-        {"is_sound": _never_ends_with("!"), **SECRETS},
+        {"is_valid": _never_ends_with("!"), **SECRETS},
     ]
 )
 

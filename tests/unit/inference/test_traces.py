@@ -23,7 +23,9 @@ def spans_of(
     exporter = InMemorySpanExporter()
     sampler = ParentBased(root=TraceIdRatioBased(share))
     processor = SimpleSpanProcessor(exporter)
-    SpanRecorder(sampler, Resource({}), processor, trusts_clients=trusts_clients).ended(account)
+    SpanRecorder(sampler, Resource({}), processor, trusts_clients=trusts_clients).on_completed(
+        account
+    )
     return list(exporter.get_finished_spans())
 
 

@@ -38,8 +38,8 @@ async def test_one_tenants_questions_displace_nobody_elses() -> None:
     courier = _courier(clock, outbox)
 
     for number in range(1_000):
-        outbox.put(_errand(number, GLOBEX if number else ACME))
-        await courier.deliver()
+        outbox.enqueue(_errand(number, GLOBEX if number else ACME))
+        await courier.send_pending()
 
     askers = [each.tenant_id for each in courier._awaited.values()]
     assert (askers.count(ACME), askers.count(GLOBEX)) == (1, 250)
@@ -51,11 +51,11 @@ async def test_files_of_a_scope_without_answers_are_due_again() -> None:
     courier = _courier(clock, outbox)
     asked, file = _errand(0, ACME), _errand(1, ACME, is_question=False)
     for errand in (asked, file, _errand(1, GLOBEX, is_question=False)):
-        outbox.put(errand)
-    await courier.deliver()
+        outbox.enqueue(errand)
+    await courier.send_pending()
 
     clock.pass_s(MAX_WAIT_S)
-    await courier.collect()
+    await courier.receive_results()
 
-    assert outbox.is_due(file.place, is_question=False)
+    assert outbox.is_due(file.key, is_question=False)
     assert [place.namespace for place, _ in courier._sent.items()] == [f"{GLOBEX}||0"]
