@@ -171,7 +171,6 @@ def _finish(stop: EngineStop | None) -> FinishReason:
 
 def _reason(reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
     if stop is EngineStop.DISCONNECTED and not is_withheld:
-        return (
-            FilterReason.ENGINE_DISCONNECTED
-        )  # what the filter cut besides may be broken for that alone
+        # What the filter cut besides may be broken for that alone.
+        return FilterReason.ENGINE_DISCONNECTED
     return reason or ""

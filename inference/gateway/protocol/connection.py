@@ -71,14 +71,12 @@ class ConnectionBackend:
 
     serve: Callable[[IncomingRequest, ResponseWriter], Awaitable[None]]  # the pipeline
     append_record: Callable[[UsageRecord], None]  # the journal
-    warm_up: Callable[
-        [TenantId, IncomingRequest], None
-    ]  # a file that was opened, in the background
+    # Of a file that was opened, in the background:
+    warm_up: Callable[[TenantId, IncomingRequest], None]
     on_edited: Callable[[SuggestionEdit], None]  # to be kept, or not: consent is looked at there
     find_principal: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
-    record_late_outcome: Callable[
-        [Principal, str, OutcomeReport], None
-    ]  # of a request that may not be the client's
+    # Of a request that may not be the client's:
+    record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
     clock: Clock
 
 
