@@ -30,7 +30,7 @@ class LineChecks:
     """None: not asked for. Each gets the completion so far, or its last line."""
 
     is_valid: Callable[[str], bool] | None = None  # of all text up to the end of a line
-    # Whether the cursor's block has ended before the last line; asked after is_sound, of the text
+    # Whether the cursor's block has ended before the last line; asked after is_valid, of the text
     # and the place where that line begins.
     has_block_ended: Callable[[str, int], bool] | None = None
     # From which character of a line on it may become a credential, and whether it has one. A line

@@ -141,9 +141,9 @@ def _attempt(
 ) -> Iterator[ReplicaAttempt]:
     with replicas.attempt(
         request.replica,
-        gives_way=request.is_preemptible,
-        late_after_s=request.first_token_timeout_s,
-        elsewhere=next(iter(request.fallback_replicas), None),
+        is_preemptible=request.is_preemptible,
+        first_token_timeout_s=request.first_token_timeout_s,
+        fallback=next(iter(request.fallback_replicas), None),
     ) as attempt:
         try:
             yield attempt

@@ -28,8 +28,8 @@ class BackgroundSnippets:
         ):
             return ()
         place = _place(admitted, request.path)
-        if self._outbox.is_due(place, is_question=True):
-            self._enqueue(admitted, place, _question(request), is_question=True)
+        if self._outbox.is_due(place, is_query=True):
+            self._enqueue(admitted, place, _question(request), is_query=True)
         self._send_files(admitted, place)
         return self._memory.find(place, policy)
 
@@ -37,11 +37,11 @@ class BackgroundSnippets:
         for path, text in _texts(admitted.request):
             place = _place(admitted, path)
             # The length first: to join the current file's two halves takes longer.
-            if self._outbox.is_due(place, is_question=False):
-                self._enqueue(admitted, place, "".join(text), is_question=False)
+            if self._outbox.is_due(place, is_query=False):
+                self._enqueue(admitted, place, "".join(text), is_query=False)
 
     def _enqueue(
-        self, admitted: AdmittedRequest, place: FileKey, text: str, *, is_question: bool
+        self, admitted: AdmittedRequest, place: FileKey, text: str, *, is_query: bool
     ) -> None:
         principal = admitted.principal
         self._outbox.enqueue(
@@ -49,7 +49,7 @@ class BackgroundSnippets:
                 key=place,
                 tenant_id=principal.snapshot.tenant_id,
                 scope=RetrievalScope(holder=principal.cache_partition, repository=place.repository),
-                is_query=is_question,
+                is_query=is_query,
                 text=text,
             )
         )

@@ -49,14 +49,14 @@ class SendQueue:
         self._due_questions = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
-    def is_due(self, place: FileKey, *, is_question: bool) -> bool:
-        due = self._schedule_of(is_question=is_question).get(place)
+    def is_due(self, place: FileKey, *, is_query: bool) -> bool:
+        due = self._schedule_of(is_query=is_query).get(place)
         return due is None or due.due_s <= self._clock.monotonic_s()
 
     def enqueue(self, errand: OutgoingMessage) -> None:
         """Unless there is no room for it."""
         key = errand.tenant_id, errand.is_query
-        queue, limit = self._queue(is_question=errand.is_query)
+        queue, limit = self._queue(is_query=errand.is_query)
         if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
             return
         queue.append(errand)
@@ -76,7 +76,7 @@ class SendQueue:
         self._due_files.remove_scope(scope)
 
     def _postpone(self, errand: OutgoingMessage) -> None:
-        noted = self._schedule_of(is_question=errand.is_query)
+        noted = self._schedule_of(is_query=errand.is_query)
         due = noted.get(errand.key) or _ResendSchedule()
         every_s = QUESTION_EVERY_S if errand.is_query else FILE_EVERY_S
         due.due_s = self._clock.monotonic_s() + every_s
@@ -111,8 +111,8 @@ class SendQueue:
         self._due_files.clear()
         self._due_questions.clear()
 
-    def _schedule_of(self, *, is_question: bool) -> TenantLru[FileKey, _ResendSchedule]:
-        return self._due_questions if is_question else self._due_files
+    def _schedule_of(self, *, is_query: bool) -> TenantLru[FileKey, _ResendSchedule]:
+        return self._due_questions if is_query else self._due_files
 
-    def _queue(self, *, is_question: bool) -> tuple[deque[OutgoingMessage], int]:
-        return (self._questions, MAX_QUESTIONS) if is_question else (self._files, MAX_FILES)
+    def _queue(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
+        return (self._questions, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)

@@ -324,17 +324,17 @@ def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
     micros: dict[bool, list[float]] = {True: [], False: []}
     for question in lines:
         for text in (question.answer, f"{question.answer})) ]"):
-            is_sound, took = _sound_micros(
+            is_valid, took = _sound_micros(
                 text, f"{head}\n{question.prefix}", f"{question.suffix}\n{head}"
             )
-            micros[is_sound].append(took)
-    for is_sound, values in micros.items():
+            micros[is_valid].append(took)
+    for is_valid, values in micros.items():
         if not values:
             continue
-        name = f"syntax_cpu.{'sound' if is_sound else 'broken'}"
+        name = f"syntax_cpu.{'sound' if is_valid else 'broken'}"
         p50, p99 = percentile(values, 50), percentile(values, 99)
         more = {"p50": p50, "n": len(values), "lines": _BIG_LINES}
-        if is_sound:
+        if is_valid:
             report.target(name, p99, "us", at_most=_MAX_SOUND_P99_MICROS, **more)
         else:
             report.figure(name, p99, "us", **more)
@@ -342,15 +342,15 @@ def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
 
 def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
     """Return the minimum of a few rounds: disturbances of the machine are not the parser's cost."""
-    took, is_sound = [], False
+    took, is_valid = [], False
     for _ in range(_NUM_ROUNDS):
         syntax = SyntaxChecker(
             Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix=suffix
         )
         began_ns = time.thread_time_ns()
-        is_sound = syntax.is_valid(text)
+        is_valid = syntax.is_valid(text)
         took.append((time.thread_time_ns() - began_ns) / 1_000)
-    return is_sound, min(took)
+    return is_valid, min(took)
 
 
 def _measure_public_code(report: Report, asked: Sequence[Question]) -> None:

@@ -21,7 +21,7 @@ def writer_of(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWrit
         model="demo",
         max_context_tokens=max_context_tokens,
         clock=FakeClock(),
-        style=PromptOptions(**{"heals_words": False, **style}),
+        style=PromptOptions(**{"has_token_healing": False, **style}),
     )
 
 

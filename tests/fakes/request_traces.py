@@ -9,13 +9,13 @@ from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import make_principal
 
 _MARKS: Final = {
-    "receive": "checked_s",
+    "receive": "received_s",
     "authenticate": "authenticated_s",
     "admit": "admitted_s",
     "assemble": "assembled_s",
     "route": "routed_s",
-    "generate": "engine_first_s",
-    "filter": "sent_first_s",
+    "generate": "engine_first_token_s",
+    "filter": "first_sent_s",
 }
 
 

@@ -157,9 +157,9 @@ class ReplicaStates:
         self,
         replica: Replica,
         *,
-        gives_way: bool = False,
-        late_after_s: float = math.inf,
-        elsewhere: Replica | None = None,
+        is_preemptible: bool = False,
+        first_token_timeout_s: float = math.inf,
+        fallback: Replica | None = None,
     ) -> Iterator[ReplicaAttempt]:
         """Counts as under way until the context is left; what it says then moves the circuit.
 
@@ -169,15 +169,17 @@ class ReplicaStates:
         better asked (`reroute_overdue`).
         """
         condition = self._get_health(replica)
-        task = None if elsewhere is None else _current_task()
-        attempt = ReplicaAttempt(self._clock, condition.lateness, elsewhere, task)
+        task = None if fallback is None else _current_task()
+        attempt = ReplicaAttempt(self._clock, condition.lateness, fallback, task)
         is_trial = condition.circuit is CircuitState.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
-        if not gives_way:  # it waits for all others
-            until_s = self._clock.monotonic_s() + late_after_s
+        if not is_preemptible:  # it waits for all others
+            until_s = self._clock.monotonic_s() + first_token_timeout_s
             condition.lateness.on_request(attempt, until_s=until_s)
         try:
-            with condition.register_preemptible() if gives_way else condition.count_in_flight():
+            with (
+                condition.register_preemptible() if is_preemptible else condition.count_in_flight()
+            ):
                 yield attempt
         except asyncio.CancelledError:
             if not attempt.was_rerouted():

@@ -110,7 +110,7 @@ def test_who_keeps_people_waiting_is_told() -> None:
 
     with ExitStack() as stack:
         for _ in range(MAX_CONSECUTIVE_LATE):
-            stack.enter_context(replicas.attempt(one, late_after_s=1.0))
+            stack.enter_context(replicas.attempt(one, first_token_timeout_s=1.0))
         clock.pass_s(2.0)
         families = list(gauges.collect())
 
@@ -125,7 +125,7 @@ async def test_who_was_moved_from_there_is_told() -> None:
     one, two = gauges.pools.list_replicas()
 
     async def wait_in_vain() -> None:
-        with replicas.attempt(one, late_after_s=1.0, elsewhere=two):
+        with replicas.attempt(one, first_token_timeout_s=1.0, fallback=two):
             await asyncio.Event().wait()
 
     waiting = [asyncio.create_task(wait_in_vain()) for _ in range(MAX_CONSECUTIVE_LATE)]

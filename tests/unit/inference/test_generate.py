@@ -23,7 +23,7 @@ from tests.fakes.requests import make_account
 
 REQUEST = make_engine_request()
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
-ASKED = make_engine_request(replica=ONE, others=(TWO,))
+ASKED = make_engine_request(replica=ONE, fallback_replicas=(TWO,))
 
 
 class _Characters:

@@ -77,10 +77,10 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
 def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
     metrics = CompletionMetrics()
-    failed = make_ended(ending=FinishReason.ERROR, error_code="engine_disconnected")
+    failed = make_ended(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
     failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
 
-    metrics.on_completed(make_ended(ending=FinishReason.CANCELLED))
+    metrics.on_completed(make_ended(finish_reason=FinishReason.CANCELLED))
     metrics.on_completed(failed)
 
     name = "caret_completions_total"

@@ -21,8 +21,8 @@ from tests.fakes.requests import make_account
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 LATE_S = 0.4
 LATER_S = LATE_S + 0.1
-ASKED = make_engine_request(replica=ONE, others=(TWO,), late_after_s=LATE_S)
-NOWHERE_ELSE = make_engine_request(replica=ONE, late_after_s=LATE_S)
+ASKED = make_engine_request(replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S)
+NOWHERE_ELSE = make_engine_request(replica=ONE, first_token_timeout_s=LATE_S)
 
 
 class _Characters:
@@ -152,7 +152,7 @@ def _lost(site: _Site) -> None:
 
 def _late(site: _Site) -> None:
     for _ in range(MAX_CONSECUTIVE_LATE):
-        with site.replicas.attempt(TWO, late_after_s=LATE_S):
+        with site.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
             site.clock.pass_s(LATER_S)
 
 

@@ -123,18 +123,20 @@ async def test_warm_ups_that_wait_make_nobody_late() -> None:
     router = _router(clock)
     before = _shares(router)
 
-    with _waited_for(router, POOL.replicas[0], clock=clock, gives_way=True):
+    with _waited_for(router, POOL.replicas[0], clock=clock, is_preemptible=True):
         assert _shares(router) == before
 
 
 @contextmanager
 def _waited_for(
-    router: Router, *replicas: Replica, clock: FakeClock, gives_way: bool = False
+    router: Router, *replicas: Replica, clock: FakeClock, is_preemptible: bool = False
 ) -> Iterator[None]:
     """Let several requests wait at these replicas for longer than is acceptable."""
     with ExitStack() as stack:
         for replica in MAX_CONSECUTIVE_LATE * replicas:
-            attempt = router.replicas.attempt(replica, gives_way=gives_way, late_after_s=1.0)
+            attempt = router.replicas.attempt(
+                replica, is_preemptible=is_preemptible, first_token_timeout_s=1.0
+            )
             stack.enter_context(attempt)
         clock.pass_s(2.0)
         yield
@@ -333,9 +335,9 @@ def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
 def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:
     router = _router()
 
-    late_after_s = {mode: _route(router, mode=mode).first_token_timeout_s for mode in Mode}
+    first_token_timeout_s = {mode: _route(router, mode=mode).first_token_timeout_s for mode in Mode}
 
-    assert late_after_s == {
+    assert first_token_timeout_s == {
         mode: LATE_TARGETS * target_ms / 1000 for mode, target_ms in TARGETS_MS.items()
     }
 

@@ -200,16 +200,16 @@ def _in_big(completion: str) -> tuple[bool, CountingParser]:
 
 
 def test_of_a_large_file_little_is_parsed_once() -> None:
-    is_sound, parser = _in_big("b = a + 1")
+    is_valid, parser = _in_big("b = a + 1")
 
-    assert is_sound
+    assert is_valid
     assert (parser.num_calls, parser.num_bytes < 2_000) == (1, True)
 
 
 def test_a_broken_line_costs_a_few_parses() -> None:
-    is_sound, parser = _in_big("b = a) + 1")
+    is_valid, parser = _in_big("b = a) + 1")
 
-    assert not is_sound
+    assert not is_valid
     assert parser.num_calls == 2
     assert parser.num_bytes < 2_000
 
