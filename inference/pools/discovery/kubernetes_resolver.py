@@ -64,7 +64,7 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of these services, as `Account.slices_of` reads their names."""
+    """A Resolver of these services, as `ServiceAccount.slices_request` reads their names."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S
