@@ -122,7 +122,7 @@ def sign_audit_heads() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def roll_up_usage() -> None:
     usage = redis_stream.UsageStream(connect(), consumer="roll-up")
-    rollups_operations.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))
+    rollups_operations.roll_up_all(arrived_until=usage.find_arrived_until(now=timezone.now()))
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -35,14 +35,14 @@ def _replicas(installation: InstallationStatus) -> HttpResponse:
     for pool in installation.pools:
         about = (pool.name, pool.tier, pool.model)
         lines += [(*about, *_cells(replica), None, "") for replica in pool.replicas]
-        lines += [(*about, *_left_out(refused)) for refused in pool.refused]
+        lines += [(*about, *_left_out(refused)) for refused in pool.rejected]
     return csv_response("replicas", header, lines, notes=_notes(installation))
 
 
 def _cells(replica: ReplicaStatus) -> tuple[Value, ...]:
     return (
         *(replica.name, _state(replica), replica.is_drained),
-        *(replica.num_gateways_open, replica.num_gateways_late, replica.under_way),
+        *(replica.num_gateways_open, replica.num_gateways_ejected, replica.num_in_flight),
         *(replica.running, replica.waiting, replica.kv_usage, replica.hit_rate),
     )
 
@@ -58,7 +58,7 @@ def _state(replica: ReplicaStatus) -> str:
         return "circuit open"
     if replica.is_up is False:
         return "tells nothing"
-    return "late" if replica.num_gateways_late else "well"
+    return "late" if replica.num_gateways_ejected else "well"
 
 
 def _first_tokens(installation: InstallationStatus) -> HttpResponse:
@@ -82,7 +82,7 @@ def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
 
 def _notes(installation: InstallationStatus) -> list[str]:
     notes = []
-    if num := len(installation.silent):
+    if num := len(installation.unreachable):
         said = ngettext(
             "One gateway does not answer; its part is missing here.",
             "%(n)s gateways do not answer; their part is missing here.",

@@ -25,12 +25,12 @@ class BlockHasher:
         """`key`: at most 64 bytes; None: a new one."""
         self._key = os.urandom(32) if key is None else key
 
-    def root(self, salt: CacheSalt) -> BlockHash:
+    def hash_root(self, salt: CacheSalt) -> BlockHash:
         """What stands before the first block."""
         digest = hashlib.blake2b(salt.encode(), digest_size=_NAME_BYTES, key=self._key).digest()
         return BlockHash(digest)
 
-    def chain(
+    def hash_chain(
         self, before: BlockHash, token_ids: Sequence[int], *, block_tokens: int
     ) -> list[BlockHash]:
         """The names of all whole blocks, in order. 2,000 tokens take about 0.05 ms.

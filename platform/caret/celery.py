@@ -252,7 +252,7 @@ def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
     took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
     name = task.name.rpartition(".")[2]
     with suppress(redis.RedisError):  # it is away: nothing new is asked of this worker either
-        TaskCounts(connect()).ended(
+        TaskCounts(connect()).on_finished(
             name, took_s=took_s, has_failed=state != "SUCCESS", now_s=time.time()
         )
 

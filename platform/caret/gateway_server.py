@@ -35,6 +35,6 @@ def main(application: str = "caret.composition.gateway_app:gateway_application")
         ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
         lifespan="on",
         # Connections end themselves by then (stream.py); only longer HTTP responses are cut.
-        timeout_graceful_shutdown=config.drain_s + _CLOSING_S,
+        timeout_graceful_shutdown=config.drain_timeout_s + _CLOSING_S,
     )
     return 0

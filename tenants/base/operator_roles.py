@@ -6,7 +6,7 @@ from typing import Final
 
 class OperatorRole(StrEnum):
     SUPPORT = "support"  # looks, at tenants with a reason
-    MANAGER = "manager"  # also changes plan, status, region, limits and replicas
+    ADMIN = "manager"  # also changes plan, status, region, limits and replicas
 
 
-WRITE_ROLES: Final = frozenset({OperatorRole.MANAGER})
+WRITE_ROLES: Final = frozenset({OperatorRole.ADMIN})

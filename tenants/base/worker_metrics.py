@@ -32,7 +32,7 @@ class TaskCounts:
     def __init__(self, connection: redis.Redis) -> None:
         self._connection = connection
 
-    def ended(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
+    def on_finished(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
         """One round trip. `now_s`: Unix time. Raises RedisError."""
         bound = next((str(each) for each in BOUNDS_S if took_s <= each), _INFINITE)
         with self._connection.pipeline(transaction=False) as pipeline:
@@ -57,10 +57,10 @@ class WorkerMetricsCollector(Collector):
             for name, value in cast(dict[bytes, bytes], self._connection.hgetall(KEY)).items()
         }
         yield from _of_tasks(counted)
-        yield self._of_queues()
-        yield from self._of_usage()
+        yield self._collect_queues()
+        yield from self._collect_usage()
 
-    def _of_queues(self) -> Metric:
+    def _collect_queues(self) -> Metric:
         lengths = GaugeMetricFamily(
             "caret_celery_queue_length", "Tasks that no worker has taken yet.", labels=["queue"]
         )
@@ -68,7 +68,7 @@ class WorkerMetricsCollector(Collector):
             lengths.add_metric([queue], self._connection.llen(queue))
         return lengths
 
-    def _of_usage(self) -> Iterator[Metric]:
+    def _collect_usage(self) -> Iterator[Metric]:
         waiting = self._connection.xlen(USAGE_STREAM)
         oldest: Any = self._connection.xrange(USAGE_STREAM, count=1)
         seconds, micros = self._connection.time()

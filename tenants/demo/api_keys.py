@@ -39,8 +39,8 @@ class DemoKeys:
     company: DemoCompany
     coders: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
 
-    def coder(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
-        random = self.company.stage.chance(f"coder {person and person.character.email}")
+    def make_developer(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
+        random = self.company.stage.make_random(f"coder {person and person.character.email}")
         team = person.character.team if person else "Platform"
         return DemoDeveloper(
             tenant_id=self.company.stage.tenant_id,
@@ -48,11 +48,11 @@ class DemoKeys:
             key_id=key_id,
             editor=random.choice(_EDITORS) if person else "",
             languages=_LANGUAGES[team],
-            pace=_PACE * self._haste(person, random.uniform(0.4, 1.6)),
+            pace=_PACE * self._pace_of(person, random.uniform(0.4, 1.6)),
             keenness=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
         )
 
-    def _haste(self, person: DemoUser | None, usual: float) -> float:
+    def _pace_of(self, person: DemoUser | None, usual: float) -> float:
         """Services ask often, as does who spends his budget before the month is over."""
         return _HASTY if person in (None, self.company.spender) else usual
 
@@ -60,7 +60,7 @@ class DemoKeys:
 def keys(keyring: DemoKeys) -> list[TimelineEvent]:
     """Everybody's own, services', and what becomes of some."""
     company = keyring.company
-    administrator = company.one(Role.ADMINISTRATOR)
+    administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [each for each in company.people if each.character.role not in _NOT_CODING]
     return [
         *(TimelineEvent(_arrival(company, each), _gets_key(keyring, each)) for each in coding),
@@ -79,7 +79,7 @@ _NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
 
 
 def _arrival(company: DemoCompany, person: DemoUser) -> datetime:
-    return company.stage.at(person.character.arrives) + _AFTER_ARRIVAL
+    return company.stage.moment_at(person.character.arrives) + _AFTER_ARRIVAL
 
 
 def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
@@ -93,10 +93,10 @@ def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]
             name=f"{person.character.name.split()[0]}'s laptop",
             expires_at=now + timedelta(days=365),
         )
-        actor = company.one(Role.ADMINISTRATOR)
+        actor = company.member_with_role(Role.ADMINISTRATOR)
         created = create_key(actor=actor, new=new, now=now).key
         key_id = _id_of(actor, created.lookup_id)
-        keyring.coders[person.user_id] = keyring.coder(key_id, person)
+        keyring.coders[person.user_id] = keyring.make_developer(key_id, person)
 
     return get
 
@@ -115,9 +115,11 @@ def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
         def make(now: datetime) -> None:
             created = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
-                keyring.coders[None] = keyring.coder(_id_of(actor, created.lookup_id), None)
+                keyring.coders[None] = keyring.make_developer(
+                    _id_of(actor, created.lookup_id), None
+                )
 
-        return TimelineEvent(stage.at(0.04, hour=14), make)
+        return TimelineEvent(stage.moment_at(0.04, hour=14), make)
 
     return [makes(*use) for use in uses]
 
@@ -149,12 +151,12 @@ def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
 
     return [
         TimelineEvent(
-            stage.at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))
+            stage.moment_at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))
         ),
-        TimelineEvent(stage.at(0.2, hour=15), lambda now: make("Never used", now)),
-        TimelineEvent(stage.at(0.55, hour=15), rotates),
-        TimelineEvent(stage.at(0.6, hour=15), revokes),
-        TimelineEvent(stage.at(0.66, hour=15), leaks),
+        TimelineEvent(stage.moment_at(0.2, hour=15), lambda now: make("Never used", now)),
+        TimelineEvent(stage.moment_at(0.55, hour=15), rotates),
+        TimelineEvent(stage.moment_at(0.6, hour=15), revokes),
+        TimelineEvent(stage.moment_at(0.66, hour=15), leaks),
     ]
 
 

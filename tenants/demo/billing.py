@@ -45,7 +45,7 @@ def price_from_the_beginning(stage: DemoTimeline) -> None:
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
     if not any(price.effective_on <= first for price in plan.prices):
         new = NewPrice(first, SEAT_MONTH_MICROS, PRICES)
-        add_price(plan=PLAN, new=new, now=stage.before(2))
+        add_price(plan=PLAN, new=new, now=stage.moment_before(2))
 
 
 def billing(company: DemoCompany) -> list[TimelineEvent]:
@@ -55,7 +55,7 @@ def billing(company: DemoCompany) -> list[TimelineEvent]:
         *_budgets(company),
         *_nights(stage),
         *_invoices(stage),
-        TimelineEvent(stage.at(0.62, hour=12), lambda now: _credit(stage, now)),
+        TimelineEvent(stage.moment_at(0.62, hour=12), lambda now: _credit(stage, now)),
         TimelineEvent(stage.now - timedelta(days=3), lambda now: _correct(stage, now)),
         TimelineEvent(stage.now, lambda _: _told(stage)),
     ]
@@ -87,13 +87,13 @@ def _subscribe(stage: DemoTimeline, now: datetime) -> None:
 
 def _budgets(company: DemoCompany) -> list[TimelineEvent]:
     stage, spender = company.stage, company.spender
-    actor, num = company.one(Role.BILLING), len(company.people)
+    actor, num = company.member_with_role(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
     def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> TimelineEvent:
         terms = BudgetTerms(_limit(Decimal(months)), is_hard=is_hard)
         return TimelineEvent(
-            stage.at(0.15, hour=13),
+            stage.moment_at(0.15, hour=13),
             lambda now: create_budget(
                 actor=actor, holder=BudgetTarget(scope, holder), terms=terms, now=now
             ),
@@ -101,7 +101,8 @@ def _budgets(company: DemoCompany) -> list[TimelineEvent]:
 
     return [
         TimelineEvent(
-            stage.at(0.12, hour=13), _narrows(company, _limit(Decimal(num) * Decimal("0.75")))
+            stage.moment_at(0.12, hour=13),
+            _narrows(company, _limit(Decimal(num) * Decimal("0.75"))),
         ),
         creates(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
         creates(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
@@ -117,7 +118,7 @@ def _narrows(company: DemoCompany, limit_micros: int) -> Callable[[datetime], No
     """The tenant's budget, which was made with it."""
 
     def narrow(now: datetime) -> None:
-        actor = company.one(Role.BILLING)
+        actor = company.member_with_role(Role.BILLING)
         held = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in held:
             if budget.scope is BudgetScope.TENANT:

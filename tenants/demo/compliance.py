@@ -34,7 +34,7 @@ _MONTH: Final = timedelta(days=30)
 def erase_somebody(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
     demand = ErasureRequest(company.erased.user_id, "Asked for by letter, by who has left us.")
-    erasure_id = demand_erasure(actor=company.one(Role.OWNER), demand=demand, now=at)
+    erasure_id = demand_erasure(actor=company.member_with_role(Role.OWNER), demand=demand, now=at)
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 
 
@@ -50,7 +50,9 @@ def build_exports(company: DemoCompany, at: datetime) -> None:
 
 
 def _build_all(company: DemoCompany, at: datetime) -> None:
-    auditor, owner, payer = (company.one(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING))
+    auditor, owner, payer = (
+        company.member_with_role(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING)
+    )
     period = Period(at - _MONTH, at)
     _fail(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
     dropped = request_export(actor=auditor, wish=ExportRequest("members", "csv", period), now=at)

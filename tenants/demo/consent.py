@@ -32,11 +32,13 @@ def consents(company: DemoCompany) -> list[TimelineEvent]:
     willing = _willing(company)
     return [
         *(
-            TimelineEvent(stage.at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person))
+            TimelineEvent(
+                stage.moment_at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person)
+            )
             for number, person in enumerate(willing)
         ),
         *(
-            TimelineEvent(stage.at(0.86, hour=14), partial(_withdraw, company, person))
+            TimelineEvent(stage.moment_at(0.86, hour=14), partial(_withdraw, company, person))
             for person in willing[_STAYING::2]
         ),
     ]
@@ -70,7 +72,7 @@ def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], No
 
     def agree(now: datetime) -> None:
         set_consent(
-            actor=person.acts(company.stage.tenant_id),
+            actor=person.as_actor(company.stage.tenant_id),
             choice=ConsentChoice(consent, frozenset(USER_WORDINGS.values())),
             now=now,
         )
@@ -79,7 +81,7 @@ def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], No
 
 
 def _withdraw(company: DemoCompany, person: DemoUser, now: datetime) -> None:
-    withdraw_consent(actor=person.acts(company.stage.tenant_id), now=now)
+    withdraw_consent(actor=person.as_actor(company.stage.tenant_id), now=now)
 
 
 def _items(user_id: UserId, at: datetime) -> list[Item]:

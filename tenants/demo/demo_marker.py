@@ -42,7 +42,7 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
 
 def mark_begun(stage: DemoTimeline) -> None:
     """It bears the name from now on, and is as old as its past."""
-    made_at = stage.before(6)
+    made_at = stage.moment_before(6)
     with tenant_scope(stage.tenant_id):
         row = Tenant.objects.select_for_update(no_key=True).get(id=stage.tenant_id)
         name = row.name.removesuffix(SUFFIX) + SUFFIX

@@ -72,7 +72,7 @@ def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     mark_begun(stage)
     price_from_the_beginning(stage)
     cast = make_personas(
-        wish.num_people, domain=f"{wish.slug}.example", random=stage.chance("characters")
+        wish.num_people, domain=f"{wish.slug}.example", random=stage.make_random("characters")
     )
     company = found(stage, cast)
     say(f"{wish.num_days} days of work")

@@ -58,7 +58,9 @@ def rules(company: DemoCompany) -> list[TimelineEvent]:
         *_layers(company),
         *_retention(company),
         *_holds(company),
-        TimelineEvent(company.stage.at(0.25, hour=15), lambda now: _small_groups(company, now)),
+        TimelineEvent(
+            company.stage.moment_at(0.25, hour=15), lambda now: _small_groups(company, now)
+        ),
     ]
 
 
@@ -68,10 +70,10 @@ def _changing(
     def change(now: datetime) -> None:
         held = find_policy(tenant_id=company.stage.tenant_id).policy
         document = write_policy(msgspec.structs.replace(held, **more))
-        actor = company.one(Role.ADMINISTRATOR)
+        actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
-    return TimelineEvent(company.stage.at(share, hour=11), change)
+    return TimelineEvent(company.stage.moment_at(share, hour=11), change)
 
 
 def _layers(company: DemoCompany) -> list[TimelineEvent]:
@@ -98,20 +100,20 @@ def _saying(
 ) -> TimelineEvent:
     def say(now: datetime) -> None:
         set_override(
-            actor=company.one(Role.ADMINISTRATOR),
+            actor=company.member_with_role(Role.ADMINISTRATOR),
             subject=OverrideSubject(*about),
             document=document,
             reason="As agreed with those whom it is about.",
             now=now,
         )
 
-    return TimelineEvent(company.stage.at(share, hour=12), say)
+    return TimelineEvent(company.stage.moment_at(share, hour=12), say)
 
 
 def _retention(company: DemoCompany) -> list[TimelineEvent]:
     def setting(data_class: DataClass, days: int, reason: str) -> Callable[[datetime], object]:
         return lambda now: set_rule(
-            actor=company.one(Role.ADMINISTRATOR),
+            actor=company.member_with_role(Role.ADMINISTRATOR),
             data_class=data_class,
             days=days,
             reason=reason,
@@ -121,15 +123,15 @@ def _retention(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
         TimelineEvent(
-            stage.at(0.3, hour=10),
+            stage.moment_at(0.3, hour=10),
             setting(DataClass.AUDIT, 1_095, "Three years, as our auditors ask."),
         ),
         TimelineEvent(
-            stage.at(0.5, hour=10),
+            stage.moment_at(0.5, hour=10),
             setting(DataClass.USAGE, _USAGE_DAYS, "Bills of two months ago are settled."),
         ),
         TimelineEvent(
-            stage.at(0.6, hour=10),
+            stage.moment_at(0.6, hour=10),
             setting(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
         ),
     ]
@@ -140,13 +142,15 @@ def _holds(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
 
     def placing(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
-        new = NewHold(name, reason, UUID(user_id), since=stage.at(0.1), until=stage.at(0.9))
-        return lambda now: place_hold(actor=company.one(Role.OWNER), new=new, now=now)
+        new = NewHold(
+            name, reason, UUID(user_id), since=stage.moment_at(0.1), until=stage.moment_at(0.9)
+        )
+        return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=new, now=now)
 
     def passes(now: datetime) -> None:
         hold_id = placing("Export review", "Asked for by customs.", company.leaver.user_id)(now)
         release_hold(
-            actor=company.one(Role.OWNER),
+            actor=company.member_with_role(Role.OWNER),
             hold_id=hold_id,
             reason="Customs have closed the case.",
             now=now.replace(hour=17),
@@ -154,14 +158,14 @@ def _holds(company: DemoCompany) -> list[TimelineEvent]:
 
     held = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
     return [
-        TimelineEvent(stage.at(0.35, hour=9), passes),
-        TimelineEvent(stage.at(0.7, hour=9), held),
+        TimelineEvent(stage.moment_at(0.35, hour=9), passes),
+        TimelineEvent(stage.moment_at(0.7, hour=9), held),
     ]
 
 
 def _small_groups(company: DemoCompany, now: datetime) -> None:
     set_min_group_users(
-        actor=company.one(Role.ADMINISTRATOR),
+        actor=company.member_with_role(Role.ADMINISTRATOR),
         min_users=3,
         reason="Our smallest team has three people.",
         now=now,

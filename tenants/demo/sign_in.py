@@ -46,10 +46,10 @@ _NUM_FAILURES: Final = 41
 def access(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
-        TimelineEvent(stage.at(0.05, hour=9), lambda now: _claim(company, now)),
-        TimelineEvent(stage.at(0.06, hour=10), lambda now: _set_provider(company, now)),
-        TimelineEvent(stage.at(0.08, hour=9), lambda now: _make_tokens(company, now)),
-        TimelineEvent(stage.at(0.12, hour=9), lambda now: _make_sinks(company, now)),
+        TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim(company, now)),
+        TimelineEvent(stage.moment_at(0.06, hour=10), lambda now: _set_provider(company, now)),
+        TimelineEvent(stage.moment_at(0.08, hour=9), lambda now: _make_tokens(company, now)),
+        TimelineEvent(stage.moment_at(0.12, hour=9), lambda now: _make_sinks(company, now)),
     ]
 
 
@@ -74,7 +74,7 @@ def settle_sinks(stage: DemoTimeline) -> None:
 
 def _claim(company: DemoCompany, now: datetime) -> None:
     """One that is verified, one that waits for its record."""
-    owner, slug = company.one(Role.OWNER), company.stage.slug
+    owner, slug = company.member_with_role(Role.OWNER), company.stage.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(
         actor=owner,
@@ -86,7 +86,7 @@ def _claim(company: DemoCompany, now: datetime) -> None:
 
 
 def _set_provider(company: DemoCompany, now: datetime) -> None:
-    owner, host = company.one(Role.OWNER), f"login.{company.stage.slug}.example"
+    owner, host = company.member_with_role(Role.OWNER), f"login.{company.stage.slug}.example"
     if company.stage.slug in _BY_SAML:
         metadata = _METADATA.format(host=host, certificate=_certificate(host, now))
         set_saml_provider(
@@ -112,7 +112,7 @@ def _certificate(host: str, now: datetime) -> str:
 
 
 def _make_tokens(company: DemoCompany, now: datetime) -> None:
-    owner = company.one(Role.OWNER)
+    owner = company.member_with_role(Role.OWNER)
     tried = create_scim_token(actor=owner, name="A first try", now=now)
     later = now + timedelta(hours=2)
     revoke_scim_token(actor=owner, token_id=tried.token.id, now=later)
@@ -121,7 +121,7 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:
     """Nothing is delivered before they are settled."""
-    administrator, slug = company.one(Role.ADMINISTRATOR), company.stage.slug
+    administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.stage.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),
         (_FAILING, f"https://changes.{slug}.example/caret"),

@@ -28,16 +28,16 @@ class DemoTimeline:
     def platform(self) -> Actor:
         return system_actor(self.tenant_id)
 
-    def at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
+    def moment_at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
         """On the day by which such a share of the time is over, or the Friday before."""
         day = self.begins_at + timedelta(days=int(share * self.num_days))
         return self._working_day(day).replace(hour=hour, minute=minute)
 
-    def before(self, days: int, *, hour: int = 9, minute: int = 0) -> datetime:
+    def moment_before(self, days: int, *, hour: int = 9, minute: int = 0) -> datetime:
         """So many days before it begins."""
         return self.begins_at - timedelta(days=days) + timedelta(hours=hour, minutes=minute)
 
-    def chance(self, purpose: str) -> Random:
+    def make_random(self, purpose: str) -> Random:
         """The same for the same seed, whatever else draws."""
         return Random(f"{self.seed}/{self.slug}/{purpose}")
 

@@ -38,26 +38,26 @@ class TrafficCalendar:
     now: datetime
     opens_at: int  # the UTC hour in which the working day begins
 
-    def days(self) -> Iterator[datetime]:
+    def list_days(self) -> Iterator[datetime]:
         """Their midnights, today's included."""
         day = self.begins_at
         while day <= self.now:
             yield day
             day += timedelta(days=1)
 
-    def season(self, moment: datetime) -> TrafficLevel:
+    def level_at(self, moment: datetime) -> TrafficLevel:
         day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
         first, end = _BAD_HOURS
-        is_bad = day == self.bad_day() and first <= moment.hour - self.opens_at < end
+        is_bad = day == self.find_bad_day() and first <= moment.hour - self.opens_at < end
         share = (moment - self.begins_at) / max(self.now - self.begins_at, timedelta(days=1))
         return TrafficLevel(min(1.0, share), is_bad)
 
-    def bad_day(self) -> datetime:
+    def find_bad_day(self) -> datetime:
         """A working day."""
         day = self.begins_at + timedelta(days=int(_BAD_DAY * (self.now - self.begins_at).days))
         return day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
 
-    def moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
+    def draw_moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
         """Of somebody's requests on a day; `pace`: how many there are on a working day."""
         is_weekend = day.weekday() >= _SATURDAY
         num = _about(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)

@@ -38,7 +38,7 @@ def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
         at = min(day + day_ends, stage.now)
         return TimelineEvent(at, lambda _: _report(keyring, calendar, day, cut_off))
 
-    return [reports(day) for day in calendar.days()]
+    return [reports(day) for day in calendar.list_days()]
 
 
 def calendar_of(stage: DemoTimeline) -> TrafficCalendar:
@@ -58,16 +58,16 @@ def day_of(
     coder: DemoDeveloper, day: datetime, calendar: TrafficCalendar, stage: DemoTimeline
 ) -> list[Row]:
     """What one coder has left on a day."""
-    random = stage.chance(f"{coder.user_id}/{day:%Y-%m-%d}")
+    random = stage.make_random(f"{coder.user_id}/{day:%Y-%m-%d}")
     requests: list[UsageRecord] = []
     outcomes: list[Outcome] = []
-    for at in calendar.moments(day, coder.pace, random):
-        season = calendar.season(at)
+    for at in calendar.draw_moments(day, coder.pace, random):
+        season = calendar.level_at(at)
         row = request_of(coder, at, season, random)
         requests.append(row)
         outcomes += reactions_to(row, coder, season, random)
     inline = [row for row in requests if row.mode == Mode.INLINE and row.user_id is not None]
-    return [*requests, *outcomes, *typed_of(coder, inline, calendar.season(day), random)]
+    return [*requests, *outcomes, *typed_of(coder, inline, calendar.level_at(day), random)]
 
 
 def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:

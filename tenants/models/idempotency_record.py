@@ -13,7 +13,7 @@ class IdempotencyRecord(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    caller = models.CharField(max_length=120)  # Actor.caller
+    caller = models.CharField(max_length=120)  # Actor.rate_limit_key
     key_digest = models.BinaryField()  # SHA-256 of the caller's own word for the request
     request_digest = models.BinaryField()  # SHA-256 of its method, address and body
     status = models.PositiveSmallIntegerField()

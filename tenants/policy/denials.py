@@ -39,12 +39,12 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     """The most frequent first: all of the tenant's, or one's own. Raises Forbidden. One
     query."""
     assert 1 <= num_days <= MAX_DAYS
-    if not actor.may(Permission.READ_USAGE):
+    if not actor.has_permission(Permission.READ_USAGE):
         actor.require(Permission.READ_OWN_USAGE)
     records = UsageRecord.objects.filter(
         tenant_id=actor.tenant_id, occurred_at__gt=now - timedelta(days=num_days)
     )
-    if not actor.may(Permission.READ_USAGE):
+    if not actor.has_permission(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
     refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
     withheld = Q(finish=FinishReason.FILTERED, cut_reason__in=WITHHELD)

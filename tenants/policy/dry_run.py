@@ -40,7 +40,7 @@ from tenants.security.authorization.directory import MemberRow, list_members
 @dataclass(frozen=True, slots=True)
 class DryRun:
     difference: PolicyDiff
-    shows_members: bool  # whether who asks may see who they are
+    has_member_details: bool  # whether who asks may see who they are
     keys_beyond_lifetime: int  # in force, good for longer than a new text would be; they stay so
     keys_to_be_revoked: int  # as idle, within the hour
 
@@ -57,7 +57,7 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
         idle = _num_idle(actor, after, now)
     affected = (
         AffectedMember(
-            each.email, layers.narrow(before, each.user_id), layers.narrow(after, each.user_id)
+            each.email, layers.apply(before, each.user_id), layers.apply(after, each.user_id)
         )
         for each in members
     )
@@ -86,7 +86,7 @@ def explain_access_for(
     with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
-            actor.require(Permission.READ_LAYERS)
+            actor.require(Permission.READ_OVERRIDES)
         held = find_policy(tenant_id=actor.tenant_id)
         found = (
             [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
@@ -101,7 +101,7 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
     with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
-            actor.require(Permission.READ_LAYERS)
+            actor.require(Permission.READ_OVERRIDES)
         held = find_policy(tenant_id=actor.tenant_id)
         found = (
             [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
@@ -121,7 +121,7 @@ def _member(actor: Actor, email: str) -> MemberRow:
     members = list_members(tenant_id=actor.tenant_id)
     found = [member for member in members if member.email == email.strip().lower()]
     if not found or found[0].user_id != actor.user_id:
-        actor.require(Permission.READ_LAYERS)
+        actor.require(Permission.READ_OVERRIDES)
     if not found:
         raise InvalidValue("user_email", "This is no member of the tenant.")
     return found[0]
@@ -134,7 +134,7 @@ def _with_layer(
     said: tuple[OverrideSubject, PolicyOverride],
 ) -> AffectedMember:
     subject, layer = said
-    before = layers.narrow(policy, member.user_id)
+    before = layers.apply(policy, member.user_id)
     if not _is_about(subject, member.user_id, layers):
         return AffectedMember(member.email, before, before)
     own = layers.for_user(member.user_id)
@@ -165,4 +165,4 @@ def _num_idle(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
 
 
 def _sees_members(actor: Actor) -> bool:
-    return actor.may(Permission.READ_MEMBERS)
+    return actor.has_permission(Permission.READ_MEMBERS)

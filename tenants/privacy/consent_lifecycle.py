@@ -115,7 +115,7 @@ def _erase_what_ended(actor: Actor, answers: list[ReceiptDraft], now: datetime) 
 
 
 def _person(actor: Actor) -> UserId:
-    actor.require(Permission.OWN_CONSENT)
+    actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden("People agree for themselves, signed in; no key does it for them.")
     return actor.user_id
@@ -127,7 +127,7 @@ def _check(choice: ConsentChoice) -> None:
             "training", "Only what is kept can train models: agree to telemetry, too."
         )
     for kind, current in USER_WORDINGS.items():
-        if choice.consent.of(kind) and current not in choice.wordings:
+        if choice.consent.is_given(kind) and current not in choice.wordings:
             require_current("wordings", asked="", current=current)
 
 

@@ -102,5 +102,5 @@ def _budgets(member: CurrentMember, account: SpendingOverview, now: datetime) ->
     found = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
         "budgets": [present_budget(standing, account.currency) for standing in found],
-        "may_write": member.actor.may(Permission.WRITE_BUDGETS),
+        "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
     }

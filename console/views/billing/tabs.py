@@ -17,6 +17,6 @@ _SECTIONS: Final = {
 
 def tabs(here: str) -> list[Tab]:
     return [
-        Tab(str(title), reverse(f"console:{name}"), is_here=name == here)
+        Tab(str(title), reverse(f"console:{name}"), is_current=name == here)
         for name, title in _SECTIONS.items()
     ]

@@ -64,7 +64,7 @@ class TermsForm(forms.Form):
         help_text=_("https://… gets each alert, signed (Standard Webhooks). Empty: by mail only."),
     )
 
-    def terms(self) -> BudgetTerms:
+    def to_terms(self) -> BudgetTerms:
         cleaned: dict[str, Any] = self.cleaned_data
         limit_micros = int(cleaned["limit"] * MICROS)
         return BudgetTerms(limit_micros, cleaned["is_hard"], cleaned["webhook_url"])
@@ -86,7 +86,7 @@ class NewForm(TermsForm):
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "–"), *((str(each.id), each.name) for each in teams)]
 
-    def holder(self) -> BudgetTarget:
+    def to_target(self) -> BudgetTarget:
         """What is named for another scope than the chosen one says nothing. Raises Invalid."""
         cleaned: dict[str, Any] = self.cleaned_data
         scope = BudgetScope(cleaned["scope"])

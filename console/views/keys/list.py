@@ -96,8 +96,8 @@ def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "concern": wanted.concern,
         "counts": counts,
         "tabs": _tabs(request, wanted.concern, counts),
-        "sees_all": actor.may(Permission.READ_KEYS),
-        "can_create": actor.may(Permission.CREATE_KEYS),
+        "sees_all": actor.has_permission(Permission.READ_KEYS),
+        "can_create": actor.has_permission(Permission.CREATE_KEYS),
     }
     return render_page(
         request, member, "console/keys/keys.html", context, part="console/keys/_rows.html"
@@ -115,7 +115,7 @@ def _wanted(form: FindKeys, look: _LookForm, sorting: TableSorting[KeyOrder]) ->
         kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
         state=KeyState(state) if state else None,
         concern=KeyConcern(concern) if concern else None,
-        of_playground=kind == _PLAYGROUND,
+        is_playground=kind == _PLAYGROUND,
         order=sorting.order,
         is_descending=sorting.is_descending,
     )
@@ -125,7 +125,7 @@ def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> l
     named = {
         None: (gettext("All"), counts.listed),
         KeyConcern.IDLE: (gettext("Idle"), counts.idle),
-        KeyConcern.UNATTENDED: (gettext("Unattended"), counts.unattended),
+        KeyConcern.UNOWNED: (gettext("Unattended"), counts.unowned),
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [

@@ -11,7 +11,9 @@ from tenants.security.authorization.actor import Actor
 
 def tabs(actor: Actor, question: UsageFilters, here: str) -> list[Tab]:
     pages = {"usage": gettext("Usage")}
-    if actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY):
+    if actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
+        Permission.READ_OWN_QUALITY
+    ):
         pages["usage-quality"] = gettext("Quality")
     pages["usage-requests"] = gettext("Requests")
     return [

@@ -48,7 +48,7 @@ class WaitDistribution:
     probability: float  # that a request waits at all
     mean_s: float  # of all requests, those that do not wait included
 
-    def exceeds(self, seconds: float) -> float:
+    def probability_over(self, seconds: float) -> float:
         """The probability of waiting longer than `seconds`."""
         if seconds < 0:
             return 1.0
@@ -105,4 +105,6 @@ def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: f
 
 
 def _slower(wait: WaitDistribution, service: ServiceTime, seconds: float) -> float:
-    return sum(share * wait.exceeds(seconds - needed_s) for share, needed_s in service.kinds)
+    return sum(
+        share * wait.probability_over(seconds - needed_s) for share, needed_s in service.kinds
+    )

@@ -51,7 +51,7 @@ class SyntheticProbe:
             registry=self.registry,
         )
 
-    def saw(self, seen: ProbeResult) -> None:
+    def record(self, seen: ProbeResult) -> None:
         self._probes.labels(seen.result, seen.code).inc()
         self._last.set(seen.result in ("text", "nothing"))
         if seen.first_s is not None:
@@ -76,7 +76,7 @@ async def _run(probe: SyntheticProbe, url: str, key: str, every_s: float) -> Non
     number = 0
     while True:
         began_s = time.monotonic()
-        probe.saw(await run_probe(url, key, number=number))
+        probe.record(await run_probe(url, key, number=number))
         number += 1
         await asyncio.sleep(max(0.0, every_s - (time.monotonic() - began_s)))
 

@@ -21,22 +21,23 @@ def membership_of(
     config: DataPlaneConfig, plane: DataPlane, session: aiohttp.ClientSession
 ) -> tuple[PoolMembers, tuple[tuple[str, Run], ...]]:
     """It, and what is to run beside it, by name. Raises BadSetting."""
-    router, load = plane.router, plane.admission.load
+    router, load = plane.router, plane.admission.load_shedder
     watched = _watched(config, router.pools.by_name.values(), session)
     membership = PoolMembers(
         router.pools,
         router.replicas,
         identities=VllmIdentity(session),
         resolvers={
-            DiscoverySource.DNS: DnsResolver(config.resolver),
+            DiscoverySource.DNS: DnsResolver(config.dns_resolver),
             DiscoverySource.KUBERNETES: watched,
         },
         token_ids={
-            name: tuple(writer.tokens.encode(PROBE_TEXT)) for name, writer in plane.writers.items()
+            name: tuple(writer.tokenizer.encode(PROBE_TEXT))
+            for name, writer in plane.prompt_writers.items()
         },
     )
-    membership.changed.append(lambda pool: load.resize(pool.name, len(pool.replicas)))
-    watched.changed.append(membership.look)
+    membership.changed.append(lambda pool: load.set_num_replicas(pool.name, len(pool.replicas)))
+    watched.changed.append(membership.request_reconcile)
     return membership, (("endpoints", watched.run),) if watched.names else ()
 
 
@@ -52,5 +53,5 @@ def _watched(
         raise BadSetting(
             "CARET_KUBERNETES_API is not set and this is no pod; a pool has the source kubernetes."
         )
-    account = ServiceAccount(config.kubernetes_url, config.kubernetes_account)
+    account = ServiceAccount(config.kubernetes_url, config.kubernetes_service_account_dir)
     return KubernetesResolver(KubernetesApi(session, account), names)

@@ -10,5 +10,5 @@ def gateway_application() -> GatewayApplication:
     return GatewayApplication(
         lambda: open_data_plane(config),
         allowed_origins=config.allowed_origins,
-        drain_s=config.drain_s,
+        drain_s=config.drain_timeout_s,
     )

@@ -59,8 +59,8 @@ class MessageSealer:
 
     def seal(self, tenant_id: TenantId, message: msgspec.Struct) -> bytes:
         data = msgspec.msgpack.encode(message)
-        bound_to = self._binding(tenant_id, type(message))
-        sealed = seal(self._key(tenant_id), data, bound_to=bound_to)
+        bound_to = self._make_binding(tenant_id, type(message))
+        sealed = seal(self._derive_key(tenant_id), data, bound_to=bound_to)
         return msgspec.msgpack.encode(Envelope(_VERSION, tenant_id, sealed))
 
     def open(self, data: bytes, kind: type[Wanted]) -> tuple[TenantId, Wanted]:
@@ -70,22 +70,22 @@ class MessageSealer:
             if envelope.version != _VERSION:
                 raise UnreadableMessage("version")
             tenant_id = envelope.tenant_id
-            bound_to = self._binding(tenant_id, kind)
-            opened = unseal(self._key(tenant_id), envelope.sealed, bound_to=bound_to)
+            bound_to = self._make_binding(tenant_id, kind)
+            opened = unseal(self._derive_key(tenant_id), envelope.sealed, bound_to=bound_to)
             return tenant_id, msgspec.msgpack.decode(opened, type=kind)
         except DecryptionFailed as error:
             raise UnreadableMessage("seal") from error
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise UnreadableMessage("format") from error
 
-    def _key(self, tenant_id: TenantId) -> bytes:
+    def _derive_key(self, tenant_id: TenantId) -> bytes:
         if (key := self._keys.get(tenant_id)) is None:
             key = derive_key(self._root_secret, f"{self._purpose}-transport/{tenant_id}")
             if len(self._keys) < _MAX_KEYS:
                 self._keys[tenant_id] = key
         return key
 
-    def _binding(self, tenant_id: TenantId, kind: type[msgspec.Struct]) -> bytes:
+    def _make_binding(self, tenant_id: TenantId, kind: type[msgspec.Struct]) -> bytes:
         name = f"caret.{self._purpose}/{_VERSION}|{kind.__name__}|{tenant_id}"
         return name.encode("utf-8", "replace")
 

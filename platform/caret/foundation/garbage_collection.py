@@ -69,7 +69,7 @@ class CollectionSchedule:
         self._quiet_since_s: float | None = None
         self._quiet_enough_s = QUIET_S
 
-    def due(self, moment: CollectorState) -> Generation | None:
+    def find_due(self, moment: CollectorState) -> Generation | None:
         self._least_blocks = min(self._least_blocks, moment.num_blocks)
         if self._is_full_due(moment):
             return Generation.FULL
@@ -81,10 +81,10 @@ class CollectionSchedule:
         self._num_collections, self._young_cost_s = 0, 0.0
         return Generation.MIDDLE
 
-    def has_collected_young(self, *, cost_s: float) -> None:
+    def on_collected_young(self, *, cost_s: float) -> None:
         self._young_cost_s += cost_s
 
-    def has_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
+    def on_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
         self._least_blocks = num_blocks
         self._quiet_since_s = None
         self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
@@ -127,24 +127,24 @@ class Collector:
             num_blocks=self._num_blocks,
             is_quiet=self._is_quiet(),
         )
-        generation = self._schedule.due(moment)
+        generation = self._schedule.find_due(moment)
         if generation is not None:
             num_found = gc.collect(generation)
             if generation is Generation.FULL:
-                self._note_full(moment, num_found)
+                self._record_full(moment, num_found)
             elif generation is Generation.YOUNG:
-                self._schedule.has_collected_young(cost_s=self._clock.monotonic_s() - now_s)
+                self._schedule.on_collected_young(cost_s=self._clock.monotonic_s() - now_s)
         return generation
 
     def _count(self, now_s: float) -> None:
         self._num_blocks = sys.getallocatedblocks()
         self._counts_s = now_s + COUNT_EVERY_S
 
-    def _note_full(self, moment: CollectorState, num_found: int) -> None:
+    def _record_full(self, moment: CollectorState, num_found: int) -> None:
         now_s = self._clock.monotonic_s()
         cost_s = now_s - moment.now_s
         self._count(now_s)
-        self._schedule.has_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
+        self._schedule.on_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
         cost_ms = round(cost_s * 1000, 1)
         log.info("garbage.collected", cost_ms=cost_ms, num_found=num_found, quiet=moment.is_quiet)
 

@@ -44,7 +44,7 @@ def web_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"http://{host}:{port}/healthz"),
+        ready_check=lambda: answers_ok(f"http://{host}:{port}/healthz"),
         name=name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -69,7 +69,7 @@ def worker_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
+        ready_check=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
         name="Worker",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -95,7 +95,7 @@ def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> Comman
     # Beat answers no questions; it writes its number when it has read its schedule.
     return CommandService(
         make_spec=make_spec,
-        question=pid_file.exists,
+        ready_check=pid_file.exists,
         name="Beat",
         ready_timeout_s=_READY_TIMEOUT_S,
     )

@@ -31,7 +31,7 @@ class ChildSpec:
     folder: Path = Path("/")
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5.0  # then SIGKILL to the whole session
-    waits_for_input: bool = False  # its standard input is a pipe, until `let_go`
+    is_waiting_for_input: bool = False  # its standard input is a pipe, until `close_input`
 
 
 class ChildProcess:
@@ -58,7 +58,7 @@ class ChildProcess:
         with self.spec.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 self.spec.command,
-                stdin=subprocess.PIPE if self.spec.waits_for_input else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self.spec.is_waiting_for_input else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.spec.folder,
@@ -83,19 +83,19 @@ class ChildProcess:
             on_wait()
             time.sleep(POLL_S)
 
-    def let_go(self) -> None:
+    def close_input(self) -> None:
         """Close the input that it waits for."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         if self.is_alive:
             self._signal(self.spec.stop_signal)
 
     def stop(self, *, max_grace_s: float = math.inf) -> None:
         """Return when nothing of the child's session is left."""
-        self.ask_to_stop()
+        self.request_stop()
         deadline_s = time.monotonic() + min(self.spec.stop_grace_s, max_grace_s)
         while self.is_alive and time.monotonic() < deadline_s:
             time.sleep(POLL_S)

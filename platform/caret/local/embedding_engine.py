@@ -55,7 +55,7 @@ def embeddings_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"{settings.url}/health"),
+        ready_check=lambda: answers_ok(f"{settings.url}/health"),
         name="Embeddings",
         ready_timeout_s=_READY_TIMEOUT_S,
     )

@@ -33,7 +33,7 @@ _SHUTDOWN_TIMEOUT_S = 3
 class LocalModel:
     path: str  # a folder, or a name on the model hub
     served_name: str
-    heals_words: bool = True  # False: it goes on in mid-word (see the catalogue of pools)
+    has_token_healing: bool = True  # False: it goes on in mid-word (see the catalogue of pools)
 
     @property
     def is_folder(self) -> bool:
@@ -94,7 +94,7 @@ def engine_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"{settings.url}/health"),
+        ready_check=lambda: answers_ok(f"{settings.url}/health"),
         name="Engine",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -181,7 +181,7 @@ def _cpu_environment() -> dict[str, str]:
 def _model(path: str) -> LocalModel:
     if path == str(DEMO_MODEL):
         # Its prefixes and middles were encoded apart (its card says so).
-        return LocalModel(path=path, served_name="demo", heals_words=False)
+        return LocalModel(path=path, served_name="demo", has_token_healing=False)
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
         raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
     folder = Path(path).expanduser()

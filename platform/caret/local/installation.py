@@ -34,7 +34,7 @@ class Installation:
         self._mark = new_tag(settings.paths.home)
         self.environment = environment_of_children(settings, mark=self._mark)
         self._supervisor = Supervisor(
-            tell=lambda text: self.progress.say(text), tolerates_broken=settings.reloads
+            tell=lambda text: self.progress.print_line(text), tolerates_broken=settings.has_reload
         )
         self._watchdog = Watchdog(self._mark)
         self._tenants: list[TenantEntry] = []
@@ -56,7 +56,7 @@ class Installation:
     ) -> None:
         try:
             self._settings.paths.up_file.unlink(missing_ok=True)
-            with self.progress.step("Stop", "every part, the databases last"):
+            with self.progress.show_step("Stop", "every part, the databases last"):
                 self._supervisor.stop()
         finally:
             self._watchdog.__exit__(kind, error, traceback)
@@ -77,19 +77,19 @@ class Installation:
             self._await(part)
         self._write_up_file()
 
-    def watch(self) -> None:
+    def supervise(self) -> None:
         """Keep all parts alive until a signal raises ShutdownRequested.
 
         Raises PartFailed when a part keeps dying.
         """
-        changes = changed_files(REPOSITORY) if self._settings.reloads else repeat(())
+        changes = changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
         def look() -> bool:
-            self._watchdog.ensure()
+            self._watchdog.ensure_running()
             self._restart_after(next(changes))
             return False
 
-        self._supervisor.watch(until=look, on_launch=self._write_up_file)
+        self._supervisor.supervise(until=look, on_launch=self._write_up_file)
 
     def describe(self) -> UpEntry:
         ports = self._settings.ports
@@ -107,7 +107,7 @@ class Installation:
             parts = [part for part in self._parts.programs if part.name in programs_of(file)]
             if parts:
                 names = ", ".join(part.name for part in parts)
-                self.progress.say(f"{file} was saved; restarting: {names}.")
+                self.progress.print_line(f"{file} was saved; restarting: {names}.")
                 self._supervisor.restart(parts)
 
     def _end_leftovers(self) -> None:
@@ -116,19 +116,21 @@ class Installation:
             home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S
         )
         if num_ended:
-            self.progress.say(f"Ended {num_ended} processes that an earlier run had left behind.")
+            self.progress.print_line(
+                f"Ended {num_ended} processes that an earlier run had left behind."
+            )
 
     def _start(self, part: Service, *, is_foundation: bool) -> None:
-        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+        with self.progress.show_step(part.name, _WHAT[part.name]) as tick:
             self._supervisor.launch(part, is_foundation=is_foundation)
             self._supervisor.await_ready(part, on_wait=tick)
 
     def _await(self, part: Service) -> None:
-        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+        with self.progress.show_step(part.name, _WHAT[part.name]) as tick:
             self._supervisor.await_ready(part, on_wait=tick)
 
     def _migrate(self) -> None:
-        with self.progress.step("Migrations", _WHAT["Migrations"]) as tick:
+        with self.progress.show_step("Migrations", _WHAT["Migrations"]) as tick:
             for what, *arguments in (
                 ("The migration of the database", "migrate", *_MIGRATE),
                 ("The making of partitions", "create_partitions"),
@@ -142,7 +144,7 @@ class Installation:
                 )
 
     def _make_tenants(self) -> None:
-        with self.progress.step("Tenants", _WHAT["Tenants"]) as tick:
+        with self.progress.show_step("Tenants", _WHAT["Tenants"]) as tick:
             self._tenants = ensure_demo_tenants(
                 self._settings.paths, environment=self.environment, on_wait=tick
             )

@@ -42,7 +42,7 @@ class PreloadedPart:
     def launch(self) -> None:
         self._child = self._waiting_child()
         self._next = None
-        self._child.let_go()
+        self._child.close_input()
 
     def is_ready(self) -> bool:
         is_ready = self._part.is_ready()
@@ -60,7 +60,7 @@ class PreloadedPart:
 
 def _waiting(spec: ChildSpec) -> ChildSpec:
     command = (sys.executable, "-m", "caret.local.preloaded", spec.name.lower())
-    return replace(spec, command=dying_with_parent(command), waits_for_input=True)
+    return replace(spec, command=dying_with_parent(command), is_waiting_for_input=True)
 
 
 def main(argv: list[str]) -> None:

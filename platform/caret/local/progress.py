@@ -23,10 +23,10 @@ _WHAT_WIDTH = 50
 
 class StartProgress(Protocol):
     @contextmanager
-    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
         """Yields what to call while waiting, often."""
 
-    def say(self, text: str = "") -> None: ...
+    def print_line(self, text: str = "") -> None: ...
 
 
 class StepList:
@@ -35,7 +35,7 @@ class StepList:
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)
 
-    def after(self, title: str) -> str:
+    def next_after(self, title: str) -> str:
         rest = self._titles[self._titles.index(title) + 1 :] if title in self._titles else []
         return rest[0] if rest else "done"
 
@@ -53,20 +53,20 @@ class PlainProgress:
         self._now_s = now_s
 
     @contextmanager
-    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
         began_s = reminded_s = self._now_s()
-        self.say(f"  ... {title}: {what} (next: {self._plan.after(title)})")
+        self.print_line(f"  ... {title}: {what} (next: {self._plan.next_after(title)})")
 
         def tick() -> None:
             nonlocal reminded_s
             if self._now_s() - reminded_s >= _REMINDER_S:
                 reminded_s = self._now_s()
-                self.say(f"  ... {title}: still at it after {reminded_s - began_s:.0f} s")
+                self.print_line(f"  ... {title}: still at it after {reminded_s - began_s:.0f} s")
 
         yield tick
-        self.say(f"  ok  {title}: {self._now_s() - began_s:.1f} s")
+        self.print_line(f"  ok  {title}: {self._now_s() - began_s:.1f} s")
 
-    def say(self, text: str = "") -> None:
+    def print_line(self, text: str = "") -> None:
         self._write(text + "\n")
 
 
@@ -78,12 +78,12 @@ class TerminalProgress:
         self._console = console
 
     @contextmanager
-    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
         began_s = time.monotonic()
         spinner = Spinner("dots", style="cyan")
 
         def moving() -> Table:
-            note = Text(f"next: {self._plan.after(title)}", style="dim")
+            note = Text(f"next: {self._plan.next_after(title)}", style="dim")
             return _line(spinner, title, what, time.monotonic() - began_s, note=note)
 
         with Live(moving(), console=self._console, auto_refresh=False, transient=True) as live:
@@ -91,7 +91,7 @@ class TerminalProgress:
         done = Text("✓", style="green")
         self._console.print(_line(done, title, what, time.monotonic() - began_s))
 
-    def say(self, text: str = "") -> None:
+    def print_line(self, text: str = "") -> None:
         self._console.print(text, highlight=False, markup=False)
 
 

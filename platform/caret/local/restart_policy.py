@@ -14,7 +14,7 @@ class RestartPolicy:
 
     _deaths_s: deque[float] = field(default_factory=deque)
 
-    def delay_after_death(self, now_s: float) -> float | None:
+    def next_delay_s(self, now_s: float) -> float | None:
         """Seconds to wait, doubling with each recent death; None: give up."""
         while self._deaths_s and now_s - self._deaths_s[0] > WINDOW_S:
             self._deaths_s.popleft()

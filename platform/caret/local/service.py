@@ -39,7 +39,7 @@ class CommandService:
     """A part that is a command and a question whether it is ready."""
 
     make_spec: Callable[[], ChildSpec]  # called at each launch
-    question: Callable[[], bool]
+    ready_check: Callable[[], bool]
     name: str
     ready_timeout_s: float
     _child: ChildProcess | None = None
@@ -54,4 +54,4 @@ class CommandService:
         self._child.start()
 
     def is_ready(self) -> bool:
-        return self.question()
+        return self.ready_check()

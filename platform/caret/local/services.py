@@ -101,7 +101,7 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service 
             tokenizer=settings.engine.model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=[settings.engine.entry],
-            heals_words=settings.engine.model.heals_words,
+            heals_words=settings.engine.model.has_token_healing,
         ),
     )
     return engine_part(settings.engine, paths=settings.paths, environment=environment)
@@ -115,7 +115,7 @@ def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Serv
 
 def _console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
     part = _web("Console", settings.ports.console, settings, environment)
-    return PreloadedPart(part) if settings.reloads else part
+    return PreloadedPart(part) if settings.has_reload else part
 
 
 def _web(

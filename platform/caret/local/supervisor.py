@@ -39,7 +39,7 @@ class _WatchedService:
     state: _ServiceState = _ServiceState.STARTING
     launched_s: float = 0.0
     next_launch_s: float = 0.0
-    next_question_s: float = 0.0
+    next_check_s: float = 0.0
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
@@ -62,36 +62,36 @@ class Supervisor:
 
     def await_ready(self, part: Service, *, on_wait: Callable[[], None]) -> None:
         await_ready(part, on_wait=on_wait)
-        self._of(part).state = _ServiceState.READY
+        self._find(part).state = _ServiceState.READY
 
-    def watch(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
+    def supervise(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
         """Returns when `until` says so; `on_launch` is called after each new launch.
 
         Raises PartFailed when a part dies too often.
         """
         while not until():
             for watched in self._watched:
-                self._look_at(watched, on_launch=on_launch)
-            self._care_for_logs()
+                self._check_service(watched, on_launch=on_launch)
+            self._rotate_logs()
             time.sleep(_LOOK_S)
 
     def restart(self, parts: Iterable[Service]) -> None:
-        """Have `watch` stop and launch them again. Nothing of this counts as a death."""
+        """Have `supervise` stop and launch them again. Nothing of this counts as a death."""
         for part in parts:
-            self._of(part).state = _ServiceState.OUTDATED
+            self._find(part).state = _ServiceState.OUTDATED
 
     def stop(self) -> None:
         for is_foundation in (False, True):
             parts = [w.part for w in reversed(self._watched) if w.is_foundation is is_foundation]
             for part in parts:
-                part.child.ask_to_stop()
+                part.child.request_stop()
             for part in parts:
                 part.child.stop()
 
-    def _of(self, part: Service) -> _WatchedService:
+    def _find(self, part: Service) -> _WatchedService:
         return next(watched for watched in self._watched if watched.part is part)
 
-    def _look_at(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+    def _check_service(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         now_s = time.monotonic()
         if watched.state is _ServiceState.PAUSING:
             if now_s >= watched.next_launch_s:
@@ -101,11 +101,11 @@ class Supervisor:
         elif watched.state is _ServiceState.BROKEN:
             pass
         elif not watched.part.child.is_alive:
-            self._note_death(watched, now_s=now_s)
+            self._record_death(watched, now_s=now_s)
         elif watched.state is _ServiceState.STARTING:
-            self._ask(watched, now_s=now_s)
+            self._check_readiness(watched, now_s=now_s)
 
-    def _note_death(self, watched: _WatchedService, *, now_s: float) -> None:
+    def _record_death(self, watched: _WatchedService, *, now_s: float) -> None:
         part = watched.part
         status = part.child.exit_status
         part.child.kill()  # what its group has left behind would hold its port
@@ -114,7 +114,7 @@ class Supervisor:
             self._tell(tail(part.child.spec.log_file))
             self._tell(f"{part.name} does not start. It is started again when its code changes.")
             return
-        delay_s = watched.restarts.delay_after_death(now_s)
+        delay_s = watched.restarts.next_delay_s(now_s)
         if delay_s is None:
             raise PartFailed(
                 f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
@@ -137,10 +137,10 @@ class Supervisor:
         watched.launched_s = time.monotonic()
         on_launch()
 
-    def _ask(self, watched: _WatchedService, *, now_s: float) -> None:
-        if now_s < watched.next_question_s:
+    def _check_readiness(self, watched: _WatchedService, *, now_s: float) -> None:
+        if now_s < watched.next_check_s:
             return
-        watched.next_question_s = now_s + 5 * _LOOK_S
+        watched.next_check_s = now_s + 5 * _LOOK_S
         if watched.part.is_ready():
             watched.state = _ServiceState.READY
             self._tell(
@@ -149,7 +149,7 @@ class Supervisor:
         elif now_s - watched.launched_s > watched.part.ready_timeout_s:
             watched.part.child.kill()  # the next look counts it as a death
 
-    def _care_for_logs(self) -> None:
+    def _rotate_logs(self) -> None:
         if time.monotonic() < self._next_log_care_s:
             return
         self._next_log_care_s = time.monotonic() + _LOG_CARE_S

@@ -46,19 +46,19 @@ def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
             with Installation(settings, progress=progress) as installation:
                 _start(installation, settings=settings)
                 if ready_descriptor is None:
-                    installation.progress.say("  Ctrl-C stops everything.")
+                    installation.progress.print_line("  Ctrl-C stops everything.")
                 else:
                     detach_from_terminal(settings.paths, ready_descriptor=ready_descriptor)
                     installation.progress = PlainProgress(StepList(steps(settings)))
-                installation.watch()
+                installation.supervise()
         except ShutdownRequested:
-            installation.progress.say("  Stopped.")
+            installation.progress.print_line("  Stopped.")
     return ExitCode.OK
 
 
 def _start(installation: Installation, *, settings: UpSettings) -> None:
     began_s = time.monotonic()
-    say = installation.progress.say
+    say = installation.progress.print_line
     say("")
     say(f"  Caret starts in {settings.paths.home}")
     for sentence in _own_parts(settings):

@@ -26,7 +26,7 @@ class UpSettings:
     own_pools: Path | None
     embeddings: EmbeddingsSettings | None  # None: no retrieval, or an engine of the person's own
     has_retrieval: bool
-    reloads: bool  # `make dev`: processes restart when their code changes
+    has_reload: bool  # `make dev`: processes restart when their code changes
 
     @property
     def pools_file(self) -> Path:
@@ -59,7 +59,7 @@ def settings_from_environment() -> UpSettings:
         own_pools=Path(own_pools).absolute() if own_pools else None,
         embeddings=_embeddings(ports) if has_retrieval else None,
         has_retrieval=has_retrieval,
-        reloads=env_bool("CARET_RELOAD", False),
+        has_reload=env_bool("CARET_RELOAD", False),
     )
 
 

@@ -28,7 +28,7 @@ class Watchdog:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        self.ensure()
+        self.ensure_running()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,7 +42,7 @@ class Watchdog:
         assert self._process is not None
         return self._process.pid
 
-    def ensure(self) -> None:
+    def ensure_running(self) -> None:
         """Starts it, or starts it again if somebody killed it."""
         if self._process is not None:
             if self._process.poll() is None:

@@ -46,7 +46,7 @@ async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> 
         homeward = UsageForwarder(telling, here)
         ways = [
             asyncio.create_task(_again("snapshots", outward.sync)),
-            asyncio.create_task(_again("usage", homeward.ship)),
+            asyncio.create_task(_again("usage", homeward.forward)),
         ]
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _cancel, ways)

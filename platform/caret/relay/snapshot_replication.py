@@ -64,9 +64,9 @@ class SnapshotReplicator:
             found = await cast(Any, self._home.hmget(SNAPSHOTS, tenants))
             for tenant, data in zip(tenants, found, strict=True):
                 if data is not None:
-                    await self._take(tenant, data, is_held=tenant in held)
+                    await self._copy_snapshot(tenant, data, is_held=tenant in held)
 
-    async def _take(self, tenant: bytes, data: bytes, *, is_held: bool) -> None:
+    async def _copy_snapshot(self, tenant: bytes, data: bytes, *, is_held: bool) -> None:
         try:
             snapshot = decode_snapshot(data)
         except msgspec.MsgspecError as error:

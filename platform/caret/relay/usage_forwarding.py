@@ -21,7 +21,7 @@ class UsageForwarder:
         self._home = home
         self._here = here
 
-    async def ship(self) -> int:
+    async def forward(self) -> int:
         """How many entries went home. Raises RedisError or OSError; then they stay."""
         entries = cast(
             "list[Entry]", await cast(Any, self._here.xrange(USAGE_STREAM, count=BATCH_ENTRIES))

@@ -15,7 +15,7 @@ class Backoff:
         self._chance = chance
         self._whole_s = FIRST_S
 
-    def next_s(self) -> float:
+    def next_delay_s(self) -> float:
         whole_s = self._whole_s
         self._whole_s = min(2 * whole_s, MAX_S)
         return whole_s * (0.5 + self._chance() / 2)

@@ -47,7 +47,7 @@ _REASONS: Final = {
 class InlineRequest:
     position: Position
     is_invoked: bool = False  # somebody pressed a key for it
-    chosen: SelectedCompletion | None = None  # None: no list of words is open
+    selected: SelectedCompletion | None = None  # None: no list of words is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,49 +79,49 @@ class CompletionProvider:
         self._asking = asking
         self.settings = settings
         # Of the newest request; None: there was something to offer.
-        self.last_reason: SkipReason | None = SkipReason.NOT_ASKED
+        self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
         self._num_asked = 0
         self._turns: dict[
             str, asyncio.Task[RemainingSuggestion | SkipReason]
         ] = {}  # the newest of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
-    async def suggest(self, uri: str, wish: InlineRequest) -> InlineItem | None:
+    async def provide(self, uri: str, wish: InlineRequest) -> InlineItem | None:
         """Being cancelled takes the request back on the wire, unless a newer one joins it."""
         self._num_asked += 1
         number = self._num_asked
         self.last_reason = SkipReason.NEWER_KEYSTROKE  # should it be taken back
-        found = await self._suggest(uri, wish)
+        found = await self._provide(uri, wish)
         if number == self._num_asked:  # else a newer one's reason stands there
             self.last_reason = found if isinstance(found, SkipReason) else None
         return None if isinstance(found, SkipReason) else found
 
-    async def _suggest(self, uri: str, wish: InlineRequest) -> InlineItem | SkipReason:
+    async def _provide(self, uri: str, wish: InlineRequest) -> InlineItem | SkipReason:
         file = self._knows.files.get(uri)
         if file is None:
-            return SkipReason.FILE_GONE
-        lead = file.lead(wish.position, wish.chosen) if wish.chosen is not None else ""
+            return SkipReason.FILE_CLOSED
+        lead = file.head(wish.position, wish.selected) if wish.selected is not None else ""
         if lead is None:
-            return SkipReason.WORD_LIST
-        place = file.place_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
+            return SkipReason.COMPLETION_LIST_OPEN
+        place = file.context_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
         revision = file.revision
-        found = await self._newest(file, place)
+        found = await self._wait_turn(file, place)
         if file.revision != revision:
             return SkipReason.NEWER_KEYSTROKE
         if isinstance(found, SkipReason):
             return found
         self._prefetch_soon(file, place, found)
-        return self._offer(file, wish.position, lead, found)
+        return self._make_item(file, wish.position, lead, found)
 
-    def drop(self, uri: str) -> None:
+    def cancel(self, uri: str) -> None:
         """The file is gone: what is asked for it, and would be, is not wanted any more."""
         for tasks in (self._turns, self._prefetches):
             task = tasks.pop(uri, None)
             if task is not None:
                 task.cancel()
-        self._asking.drop(uri)
+        self._asking.cancel(uri)
 
-    async def _newest(
+    async def _wait_turn(
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         """The turn of the file's newest keystroke; it ends the one before."""
@@ -143,36 +143,36 @@ class CompletionProvider:
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         reason = skip_reason(
-            place, self._rules(file), nature=file.nature, has_selection=file.has_selection
+            place, self._rules(file), nature=file.kind, has_selection=file.has_selection
         )
         if reason is not None:
-            self._asking.drop(file.uri)
+            self._asking.cancel(file.uri)
             return reason
-        known = self._recall(place)
-        return known if known is not None else await self._ask(file, place)
+        known = self._find_known(place)
+        return known if known is not None else await self._request(file, place)
 
-    def _recall(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
+    def _find_known(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
         """None: nothing is known about the place."""
         known = self._knows.cache.find(place)
         if known is None:
             return None
         return known if known.text else SkipReason.NOTHING_TO_SUGGEST
 
-    async def _ask(
+    async def _request(
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         for _ in range(_MAX_TRIES):
-            flight = self._asking.flight_for(place)
+            flight = self._asking.get_or_start(place)
             if flight is None:
                 reason = self._reason_to_wait(place)
                 if reason is not None:
                     return reason
                 await asyncio.sleep(self._pause_s(place))
-                flight = self._asking.begin(file, place, is_prefetch=False)
-            reason = _reason_of(await flight.landed())
+                flight = self._asking.start(file, place, is_prefetch=False)
+            reason = _reason_of(await flight.wait_result())
             if reason is not None:
                 return reason
-            known = self._recall(place)
+            known = self._find_known(place)
             if known is not None:
                 return known
         return SkipReason.NEWER_KEYSTROKE
@@ -184,12 +184,12 @@ class CompletionProvider:
             return SkipReason.SIGNED_OUT
         if not board.is_connected:
             return SkipReason.OFFLINE
-        if place.is_invoked or not self._asking.is_held:
+        if place.is_invoked or not self._asking.is_backing_off:
             return None
         return SkipReason.OVER_BUDGET if board.is_over_budget else SkipReason.OVERLOADED
 
     def _pause_s(self, place: CompletionContext) -> float:
-        return self._knows.pace.wait_s(
+        return self._knows.pace.delay_s(
             self._knows.clock.monotonic_s(),
             is_invoked=place.is_invoked,
             is_fresh_line=not place.line_before.strip(),
@@ -197,7 +197,7 @@ class CompletionProvider:
 
     def _rules(self, file: OpenFile) -> SkipRules:
         now_s = self._knows.clock.monotonic_s()
-        policy = self._knows.policies.of(file.repository_name, now_s)
+        policy = self._knows.policies.get(file.repository_name, now_s)
         return SkipRules(
             is_paused=self._knows.board.is_paused,
             languages_off=frozenset(self.settings.languages_off),
@@ -207,7 +207,7 @@ class CompletionProvider:
             is_allowed=policy.is_allowed,
         )
 
-    def _offer(
+    def _make_item(
         self, file: OpenFile, position: Position, lead: str, found: RemainingSuggestion
     ) -> InlineItem:
         text = lead + found.text
@@ -215,7 +215,7 @@ class CompletionProvider:
             file.uri,
             ShownSuggestion(
                 found.suggestion.id,
-                file.buffer.offset(position),
+                file.buffer.to_offset(position),
                 text,
                 num_led=len(lead),
                 request_id=found.suggestion.request_id,
@@ -244,10 +244,10 @@ class CompletionProvider:
             suffix=place.suffix[found.replaces :],
         )
         is_idle = (
-            self._reason_to_wait(following) is None and self._asking.flight_for(following) is None
+            self._reason_to_wait(following) is None and self._asking.get_or_start(following) is None
         )
         if is_idle and self._knows.cache.find(following) is None:
-            self._asking.begin(file, following, is_prefetch=True)
+            self._asking.start(file, following, is_prefetch=True)
 
 
 def _reason_of(landing: CompletionResult | None) -> SkipReason | None:

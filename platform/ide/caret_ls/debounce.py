@@ -30,35 +30,35 @@ _MAX_PASSED: Final = 4
 class TypingRate:
     """Of one editor: its user, and the gateway's answers to him."""
 
-    min_wait_ms: float = MIN_WAIT_MS
+    min_delay_ms: float = MIN_WAIT_MS
     _keys_s: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_KEYS))
     _answers_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_ANSWERS))
     _num_passed: int = 0
 
-    def typed(self, at_s: float) -> None:
+    def on_keystroke(self, at_s: float) -> None:
         self._keys_s.append(at_s)
 
-    def answered(self, took_ms: float) -> None:
+    def on_answer(self, took_ms: float) -> None:
         self._answers_ms.append(took_ms)
 
-    def passed_by(self) -> None:
+    def on_ignored(self) -> None:
         self._num_passed = min(self._num_passed + 1, _MAX_PASSED)
 
-    def taken(self) -> None:
+    def on_accepted(self) -> None:
         self._num_passed = 0
 
-    def wait_s(self, now_s: float, *, is_invoked: bool, is_fresh_line: bool) -> float:
+    def delay_s(self, now_s: float, *, is_invoked: bool, is_fresh_line: bool) -> float:
         """From now on."""
         if is_invoked or is_fresh_line or not self._keys_s:
             return 0.0
         passed_s = now_s - self._keys_s[-1]
-        return max(self._pause_ms() / 1000 - passed_s, 0.0)
+        return max(self._compute_pause_ms() / 1000 - passed_s, 0.0)
 
-    def _pause_ms(self) -> float:
+    def _compute_pause_ms(self) -> float:
         slow_ms = max(_middle(self._answers_ms) - USUAL_ANSWER_MS, 0.0)
         patience = 1 + _PASSED_SHARE * self._num_passed
-        wanted_ms = max(self.min_wait_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
-        return min(max(wanted_ms, self.min_wait_ms), max(MAX_WAIT_MS, self.min_wait_ms))
+        wanted_ms = max(self.min_delay_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
+        return min(max(wanted_ms, self.min_delay_ms), max(MAX_WAIT_MS, self.min_delay_ms))
 
     def _usual_gap_ms(self) -> float:
         gaps = [after - before for before, after in pairwise(self._keys_s)]

@@ -10,7 +10,7 @@ from typing import Final
 
 
 class FileKind(StrEnum):
-    WRITTEN = "written"  # by people
+    NORMAL = "written"  # by people
     SECRET = "secret"  # noqa: S105  # no password: a kind's name
     GENERATED = "generated"
 
@@ -53,7 +53,7 @@ def detect_file_kind(path: str, head: str) -> FileKind:
         or bool(_GENERATED_HEAD.search(head, 0, _HEAD_CHARS))
         or any(len(line) > _MAX_LINE_CHARS for line in head.splitlines())
     )
-    return FileKind.GENERATED if is_generated else FileKind.WRITTEN
+    return FileKind.GENERATED if is_generated else FileKind.NORMAL
 
 
 def _is_secret(name: str, folders: list[str], head: str) -> bool:

@@ -28,7 +28,7 @@ class RequestContext:
     framework: str = ""
     imports: tuple[str, ...] = ()
 
-    def as_fields(self) -> Frame:
+    def to_fields(self) -> Frame:
         return {
             "files": [
                 {"path": file.path, "text": file.text, "edited_at": file.edited_at}
@@ -52,7 +52,7 @@ def complete(id: str, place: CompletionContext, around: RequestContext, *, trigg
         "prefix": place.prefix,
         "suffix": place.suffix,
         "trigger": trigger,
-        **around.as_fields(),
+        **around.to_fields(),
     }
 
 
@@ -62,7 +62,7 @@ def opened(path: str, language: str, text: str, around: RequestContext) -> Frame
         "path": path[:MAX_NAME_CHARS],
         "language": language,
         "text": text,
-        **around.as_fields(),
+        **around.to_fields(),
     }
 
 

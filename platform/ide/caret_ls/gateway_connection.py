@@ -33,7 +33,7 @@ MAX_BACKLOG: Final = 64  # frames that wait to be sent
 class ConnectionState(StrEnum):
     CONNECTED = "connected"
     OFFLINE = "offline"
-    SIGNED_OUT = "signed_out"
+    UNAUTHENTICATED = "signed_out"
 
 
 class RequestEnded(Exception):
@@ -78,14 +78,14 @@ class GatewayConnection:
         self._outgoing: asyncio.Queue[Frame] | None = None
         self._answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
-    def move(self, address: Address | None) -> None:
+    def set_address(self, address: Address | None) -> None:
         """None: there is no key, so there is nowhere to go. A key that was refused is tried again:
         it may be in force by now."""
         if address != self._address or self._is_refused:
             self._address = address
             self._moved.set()
 
-    def tell(self, frame: Frame) -> bool:
+    def send(self, frame: Frame) -> bool:
         """Sends it when there is a connection with room; whether there was."""
         if self._outgoing is None or self._outgoing.full():
             return False
@@ -93,7 +93,7 @@ class GatewayConnection:
         return True
 
     @asynccontextmanager
-    async def asking(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
         """The frames that answer a `complete`, up to its `done`. Leaving earlier takes it back, on
         the wire. Raises Ended, here or while it is read."""
         answers: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
@@ -110,14 +110,14 @@ class GatewayConnection:
                 yield answer
 
         try:
-            if not self.tell(frame):
+            if not self.send(frame):
                 is_over = True
                 raise RequestEnded("offline")
             yield read()
         finally:
             del self._answers[frame["id"]]
             if not is_over:
-                self.tell(frames.cancel(frame["id"]))
+                self.send(frames.cancel(frame["id"]))
 
     async def run(self) -> None:
         """For ever: connects, and connects again."""
@@ -126,15 +126,15 @@ class GatewayConnection:
             while True:
                 self._moved.clear()
                 if self._address is None:
-                    self._listener.on_state(ConnectionState.SIGNED_OUT)
+                    self._listener.on_state(ConnectionState.UNAUTHENTICATED)
                     await self._moved.wait()
                     continue
-                wait_s = await self._live(self._address)
+                wait_s = await self._run_once(self._address)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await self._moved.wait()
 
-    async def _live(self, address: Address) -> float:
+    async def _run_once(self, address: Address) -> float:
         """One connection, as long as it lasts. How long to wait then, in seconds."""
         began_s = self._clock.monotonic_s()
         try:
@@ -142,18 +142,22 @@ class GatewayConnection:
                 await self._serve(socket)
             state = ConnectionState.OFFLINE
             if socket.close_code == _CLOSE_KEY_ENDED:
-                state = ConnectionState.SIGNED_OUT
+                state = ConnectionState.UNAUTHENTICATED
         except InvalidStatus as error:
             refused = error.response.status_code in (401, 403)
-            state = ConnectionState.SIGNED_OUT if refused else ConnectionState.OFFLINE
+            state = ConnectionState.UNAUTHENTICATED if refused else ConnectionState.OFFLINE
         # A proxy that the environment names may be of a kind for which a package is missing.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = ConnectionState.OFFLINE
-        self._is_refused = state is ConnectionState.SIGNED_OUT
+        self._is_refused = state is ConnectionState.UNAUTHENTICATED
         self._listener.on_state(state)
         if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:
             self._backoff.reset()
-        return _SIGNED_OUT_S if state is ConnectionState.SIGNED_OUT else self._backoff.next_s()
+        return (
+            _SIGNED_OUT_S
+            if state is ConnectionState.UNAUTHENTICATED
+            else self._backoff.next_delay_s()
+        )
 
     async def _serve(self, socket: ClientConnection) -> None:
         """Until it ends, or there is somewhere else to go."""
@@ -161,7 +165,11 @@ class GatewayConnection:
         self._listener.on_state(ConnectionState.CONNECTED)
         duties = [
             asyncio.create_task(duty)
-            for duty in (self._read(socket), self._write(socket, self._outgoing), self._leave())
+            for duty in (
+                self._read(socket),
+                self._write(socket, self._outgoing),
+                self._end_requests(),
+            )
         ]
         try:
             await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
@@ -190,7 +198,7 @@ class GatewayConnection:
         while True:
             await socket.send(frames.encode(await outgoing.get()))
 
-    async def _leave(self) -> None:
+    async def _end_requests(self) -> None:
         await self._moved.wait()
 
     async def _watch_sleep(self) -> None:

@@ -45,19 +45,19 @@ class InFlightRequest:
     def is_over(self) -> bool:
         return self._task.done()
 
-    def agrees(self, place: CompletionContext) -> bool:
+    def matches(self, place: CompletionContext) -> bool:
         """Whether what has been typed since is what it says, as far as it has said something."""
         if self.is_over or not place.prefix.startswith(self.place.prefix):
             return False
         typed = place.prefix[len(self.place.prefix) :]
         return self.text.startswith(typed) or typed.startswith(self.text)
 
-    def grow(self, text: str) -> None:
+    def append(self, text: str) -> None:
         self.text += text
 
-    async def landed(self) -> CompletionResult | None:
+    async def wait_result(self) -> CompletionResult | None:
         """None: it was taken back. Waiting for it may be cancelled; it flies on for a moment."""
-        with self._waiting():
+        with self._count_waiting():
             await asyncio.wait({self._task})
         return None if self._task.cancelled() else self._task.result()
 
@@ -66,7 +66,7 @@ class InFlightRequest:
         self._task.cancel()
 
     @contextmanager
-    def _waiting(self) -> Iterator[None]:
+    def _count_waiting(self) -> Iterator[None]:
         self._num_waiting += 1
         try:
             yield

@@ -27,9 +27,9 @@ class OutcomeQueue:
         self._untold: deque[Frame] = deque(maxlen=MAX_UNTOLD)
         self._told: deque[tuple[float, Frame]] = deque(maxlen=MAX_UNTOLD)
 
-    def report(self, frame: Frame) -> None:
+    def add(self, frame: Frame) -> None:
         if self._untold or not self._send(frame):
-            self._keep(frame)
+            self._enqueue(frame)
 
     def flush(self) -> None:
         """What waits, in its order, as far as there is room. To be called now and then."""
@@ -41,7 +41,7 @@ class OutcomeQueue:
         while self._told and now_s - self._told[0][0] > RESEND_WINDOW_S:
             self._told.popleft()
 
-    def reconnected(self) -> None:
+    def on_reconnect(self) -> None:
         now_s = self._clock.monotonic_s()
         doubtful = [frame for told_s, frame in self._told if now_s - told_s <= RESEND_WINDOW_S]
         waiting = [*doubtful, *self._untold]
@@ -62,7 +62,7 @@ class OutcomeQueue:
             self._told.append((self._clock.monotonic_s(), _without_text(frame)))
         return True
 
-    def _keep(self, frame: Frame) -> None:
+    def _enqueue(self, frame: Frame) -> None:
         if _is_known_elsewhere(frame):
             self._untold.append(_without_text(frame))
 

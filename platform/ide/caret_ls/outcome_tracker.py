@@ -68,7 +68,7 @@ class _VisibleSuggestion:
     num_gone: int = 0  # of its characters, typed or taken
     num_taken: int = 0  # of these, in parts
 
-    def take(self, typed: str) -> str:
+    def consume(self, typed: str) -> str:
         """The part of it that is the suggestion's."""
         own = typed[max(self.num_led - self.num_gone, 0) :]
         self.num_gone += len(typed)
@@ -86,7 +86,7 @@ class _AcceptedSuggestion:
     request_id: str
     spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
 
-    def move(self, edit: TextEdit) -> None:
+    def apply_edit(self, edit: TextEdit) -> None:
         """What is put in at its very ends is not its own."""
         by = len(edit.inserted) - edit.deleted
         gone_to = edit.at + edit.deleted
@@ -113,34 +113,34 @@ class OutcomeTracker:
         if standing is not None and standing.id == shown.id:
             standing.num_led = standing.num_gone + shown.num_led
             return False
-        self._pass_by(uri, now_s)
+        self._on_ignored(uri, now_s)
         self._standing[uri] = standing = _VisibleSuggestion(
             shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
         )
         own = shown.text[shown.num_led :]
-        self._tell(_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
+        self._emit(_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
         return True
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
         """What the change said of the suggestion that stands there; None: nothing."""
         for taken in self._taken:
             if taken.uri == uri:
-                taken.move(edit)
+                taken.apply_edit(edit)
         standing = self._standing.get(uri)
-        return None if standing is None else self._judge(uri, standing, edit, now_s)
+        return None if standing is None else self._classify_edit(uri, standing, edit, now_s)
 
     def accept(self, id: str, now_s: float) -> None:
         """The editor says so. Mostly the change that put it in has said it before."""
         for uri, standing in list(self._standing.items()):
             if standing.id == id:
-                self._take(uri, standing, now_s)
+                self._on_accepted(uri, standing, now_s)
 
     def close(self, uri: str, now_s: float) -> None:
         """What becomes of it is not known from here on."""
-        self._pass_by(uri, now_s)
+        self._on_ignored(uri, now_s)
         self._taken = [taken for taken in self._taken if taken.uri != uri]
 
-    def look(self, read: Callable[[str], str | None], now_s: float) -> None:
+    def check_persistence(self, read: Callable[[str], str | None], now_s: float) -> None:
         """At what was taken, where it is time to. `read` gives a file's text; None: it is gone."""
         for taken in self._taken:
             passed = [span for span in taken.spans_s if now_s - taken.taken_s >= span]
@@ -149,10 +149,10 @@ class OutcomeTracker:
             del taken.spans_s[: len(passed)]
             text = read(taken.uri)
             if text is not None:
-                self._tell(_persisted(taken, text[taken.start : taken.end], now_s))
+                self._emit(_persisted(taken, text[taken.start : taken.end], now_s))
         self._taken = [taken for taken in self._taken if taken.spans_s]
 
-    def _tell(self, outcome: EditorOutcome) -> None:
+    def _emit(self, outcome: EditorOutcome) -> None:
         """What is shown again, after a detour, is the same suggestion: each of these counts
         once."""
         if outcome.event in (
@@ -168,7 +168,7 @@ class OutcomeTracker:
                 self._told.popitem(last=False)
         self._send(outcome)
 
-    def _judge(
+    def _classify_edit(
         self, uri: str, standing: _VisibleSuggestion, edit: TextEdit, now_s: float
     ) -> EditorOutcomeEvent | None:
         cursor = standing.at + standing.num_gone
@@ -178,24 +178,24 @@ class OutcomeTracker:
         left = standing.text[standing.num_gone :]
         typed = _as_typed(edit, cursor, left)
         if typed is None:
-            self._pass_by(uri, now_s)
+            self._on_ignored(uri, now_s)
             return EditorOutcomeEvent.REJECTED
-        own = standing.take(typed)
+        own = standing.consume(typed)
         if typed == left and len(typed) > 1:
-            self._take(uri, standing, now_s)
+            self._on_accepted(uri, standing, now_s)
             return EditorOutcomeEvent.ACCEPTED
         if typed == left:
             del self._standing[uri]
             return None
         if len(own) > 1:
             standing.num_taken += len(own)
-            self._tell(_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
+            self._emit(_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
             return EditorOutcomeEvent.PARTIALLY_ACCEPTED
         return None
 
-    def _take(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
+    def _on_accepted(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
         del self._standing[uri]
-        self._tell(_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
+        self._emit(_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
         end = standing.at + len(standing.text)
         self._taken.append(
             _AcceptedSuggestion(
@@ -204,12 +204,12 @@ class OutcomeTracker:
         )
         del self._taken[:-_MAX_TRACKED]
 
-    def _pass_by(self, uri: str, now_s: float) -> None:
+    def _on_ignored(self, uri: str, now_s: float) -> None:
         """One of which a part was taken, or that was typed half, was not passed by entirely; the
         gateway holds the parts against the whole."""
         standing = self._standing.pop(uri, None)
         if standing is not None and not standing.num_taken:
-            self._tell(_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
+            self._emit(_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
 
 
 def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:

@@ -24,26 +24,26 @@ _ALL_ALLOWED: Final = EditorPolicy()
 
 
 class PolicyCache:
-    """By repository. `ask` sends a question; its answer comes by `take`."""
+    """By repository. `ask` sends a question; its answer comes by `update`."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         self._ask = ask
         self._known: dict[str, EditorPolicy] = {}
         self._asked_s: dict[str, float] = {}
 
-    def of(self, repository: str, now_s: float) -> EditorPolicy:
+    def get(self, repository: str, now_s: float) -> EditorPolicy:
         """As far as it is known; asks where that is long ago."""
         asked_s = self._asked_s.get(repository)
         if (asked_s is None or now_s - asked_s > MAX_AGE_S) and self._ask(repository):
             self._asked_s[repository] = now_s
         return self._known.get(repository, _ALL_ALLOWED)
 
-    def take(self, frame: Frame) -> None:
+    def update(self, frame: Frame) -> None:
         excluded, modes = frame.get("excluded", []), frame.get("modes", [MODE])
         policy = EditorPolicy(tuple(map(str, excluded)), MODE in modes)
         self._known[str(frame.get("repository", ""))] = policy
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """The gateway has refused something, or is another one: it is asked again. What is known
         holds until then."""
         self._asked_s.clear()

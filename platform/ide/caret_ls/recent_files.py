@@ -29,23 +29,23 @@ class RecentFiles:
     def __init__(self) -> None:
         self._known: OrderedDict[str, _RecentFile] = OrderedDict()  # the latest last
 
-    def open(self, uri: str, path: str) -> None:
+    def on_open(self, uri: str, path: str) -> None:
         self._known[uri] = _RecentFile(path)
 
-    def look(self, uri: str) -> None:
+    def on_view(self, uri: str) -> None:
         if uri in self._known:
             self._known.move_to_end(uri)
 
-    def edit(self, uri: str, *, at: int, now_s: float) -> None:
+    def on_edit(self, uri: str, *, at: int, now_s: float) -> None:
         known = self._known.get(uri)
         if known is not None:
             known.edited_at, known.changed_at = now_s, at
             self._known.move_to_end(uri)
 
-    def close(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         self._known.pop(uri, None)
 
-    def files(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
+    def list(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
         """The latest first, without `own`. `read` gives a file's text, None: it may not go along.
         It is asked of no more files than there is room for."""
         taken: list[FrameFile] = []

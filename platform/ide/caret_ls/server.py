@@ -97,13 +97,13 @@ class CaretServer(LanguageServer):
         """Its text may hold code; its kind does not."""
         _log.error("server.failed kind=%s source=%s", type(error).__name__, source.__name__)
 
-    def begin(self, params: types.InitializeParams) -> None:
+    def initialize(self, params: types.InitializeParams) -> None:
         info = params.client_info
         self._editor = f"{info.name} {info.version or ''}".strip() if info else ""
         self._told_settings = params.initialization_options
         if isinstance(self._told_settings, dict):
             self._told_key = self._told_settings.get("api_key")
-        self._session = Session(Settings(), SystemLoopClock(), self._tell_status)
+        self._session = Session(Settings(), SystemLoopClock(), self._send_status)
 
     async def run(self) -> None:
         self._running = asyncio.create_task(self.session.run())
@@ -135,7 +135,7 @@ class CaretServer(LanguageServer):
         key = self._told_key or await asyncio.to_thread(find)
         return None if key is None else Address(url, key, self._editor)
 
-    def _tell_status(self, status: ServerStatus) -> None:
+    def _send_status(self, status: ServerStatus) -> None:
         self.protocol.notify(STATUS, {"status": status.value})
 
 
@@ -151,7 +151,7 @@ def make_server() -> CaretServer:
 def _add_lifecycle(server: CaretServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
-        server.begin(params)
+        server.initialize(params)
 
     @server.feature(types.INITIALIZED)
     async def initialized(_params: types.InitializedParams) -> None:
@@ -191,7 +191,7 @@ def _add_completions(server: CaretServer) -> None:
     # Without options pygls would not announce it.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        offer = await server.session.assistant.suggest(params.text_document.uri, _wish(params))
+        offer = await server.session.assistant.provide(params.text_document.uri, _wish(params))
         return types.InlineCompletionList([_item(offer)] if offer else [])
 
     @server.feature(WHY_NOT)

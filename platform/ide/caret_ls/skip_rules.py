@@ -25,8 +25,8 @@ class SkipReason(StrEnum):
     STATEMENT_ENDED = "statement_ended"
     MID_LINE = "mid_line"
     BLANK_FILE = "blank_file"
-    WORD_LIST = "word_list"
-    NOT_ASKED = "not_asked"  # by the editor, yet
+    COMPLETION_LIST_OPEN = "word_list"
+    NOT_REQUESTED = "not_asked"  # by the editor, yet
     # What became of a request that was made.
     NEWER_KEYSTROKE = "newer_keystroke"
     NOTHING_TO_SUGGEST = "nothing_to_suggest"
@@ -35,7 +35,7 @@ class SkipReason(StrEnum):
     SIGNED_OUT = "signed_out"
     OFFLINE = "offline"
     REFUSED = "refused"
-    FILE_GONE = "file_gone"
+    FILE_CLOSED = "file_gone"
 
 
 @dataclass(frozen=True, slots=True)

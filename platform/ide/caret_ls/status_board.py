@@ -16,28 +16,28 @@ class ServerStatus(StrEnum):
 
 @dataclass(slots=True)
 class StatusBoard:
-    """What is known, and the one word for it; `tell` hears each new word once."""
+    """What is known, and the one word for it; `on_change` hears each new word once."""
 
-    tell: Callable[[ServerStatus], None]
+    on_change: Callable[[ServerStatus], None]
     is_paused: bool = False
     is_signed_out: bool = False
     is_connected: bool = False
     is_over_budget: bool = False
-    num_under_way: int = 0
+    num_in_flight: int = 0
     _told: ServerStatus | None = None
 
     def set(self, **known: bool) -> None:
         for name, value in known.items():
             setattr(self, name, value)
-        self._look()
+        self._notify_if_changed()
 
-    def begin(self) -> None:
-        self.num_under_way += 1
-        self._look()
+    def on_request_started(self) -> None:
+        self.num_in_flight += 1
+        self._notify_if_changed()
 
-    def end(self) -> None:
-        self.num_under_way -= 1
-        self._look()
+    def on_request_ended(self) -> None:
+        self.num_in_flight -= 1
+        self._notify_if_changed()
 
     @property
     def status(self) -> ServerStatus:
@@ -47,11 +47,11 @@ class StatusBoard:
             (self.is_signed_out, ServerStatus.SIGNED_OUT),
             (not self.is_connected, ServerStatus.OFFLINE),
             (self.is_over_budget, ServerStatus.OVER_BUDGET),
-            (self.num_under_way > 0, ServerStatus.WORKING),
+            (self.num_in_flight > 0, ServerStatus.WORKING),
         )
         return next((status for holds, status in ranked if holds), ServerStatus.READY)
 
-    def _look(self) -> None:
+    def _notify_if_changed(self) -> None:
         if self.status is not self._told:
             self._told = self.status
-            self.tell(self.status)
+            self.on_change(self.status)

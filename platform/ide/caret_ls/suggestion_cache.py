@@ -27,7 +27,7 @@ class SuggestionCache:
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def put(self, suggestion: Suggestion) -> None:
+    def store(self, suggestion: Suggestion) -> None:
         key = (suggestion.uri, suggestion.line_before)
         self._by_key[key] = suggestion
         self._by_key.move_to_end(key)
@@ -46,7 +46,7 @@ class SuggestionCache:
                 return remainder
         return None
 
-    def forget(self, uri: str | None = None) -> None:
+    def remove(self, uri: str | None = None) -> None:
         """Of one file, or (None) all."""
         for key in [key for key in self._by_key if uri in (None, key[0])]:
             del self._by_key[key]

@@ -40,14 +40,14 @@ class TextDocument:
     def text(self) -> str:
         return "".join(self._lines)
 
-    def offset(self, position: Position) -> int:
+    def to_offset(self, position: Position) -> int:
         """In characters."""
-        line, column = self._place(position)
+        line, column = self._locate(position)
         return sum(map(len, self._lines[:line])) + column
 
-    def before(self, position: Position, *, max_chars: int) -> str:
+    def text_before(self, position: Position, *, max_chars: int) -> str:
         """What stands before it: all of it, or the last lines that fit."""
-        line, column = self._place(position)
+        line, column = self._locate(position)
         head = self._lines[line][:column] if line < len(self._lines) else ""
         kept = [head[-max_chars:]]
         room = max_chars - len(head)
@@ -58,9 +58,9 @@ class TextDocument:
             kept.append(each)
         return "".join(reversed(kept))
 
-    def after(self, position: Position, *, max_chars: int) -> str:
+    def text_after(self, position: Position, *, max_chars: int) -> str:
         """What stands after it: all of it, or the first lines that fit."""
-        line, column = self._place(position)
+        line, column = self._locate(position)
         tail = self._lines[line][column:] if line < len(self._lines) else ""
         kept = [tail[:max_chars]]
         room = max_chars - len(tail)
@@ -73,7 +73,7 @@ class TextDocument:
 
     def replace(self, start: Position, end: Position, text: str) -> TextEdit:
         """Takes `text` in where the range was."""
-        (first, from_column), (last, to_column) = sorted((self._place(start), self._place(end)))
+        (first, from_column), (last, to_column) = sorted((self._locate(start), self._locate(end)))
         at = sum(map(len, self._lines[:first])) + from_column
         touched = self._lines[first : last + 1]
         head = touched[0][:from_column] if touched else ""
@@ -95,7 +95,7 @@ class TextDocument:
         end = _num_same(before[start:][::-1], text[start:][::-1])
         return TextEdit(start, len(before) - start - end, text[start : len(text) - end])
 
-    def _place(self, position: Position) -> tuple[int, int]:
+    def _locate(self, position: Position) -> tuple[int, int]:
         """Line and column in characters; the line may be the empty one behind the last."""
         if position.line < 0:
             return 0, 0

@@ -20,7 +20,7 @@ class TypingCount:
         """One more."""
         self._chars[language] += 1
 
-    def due(self, now_s: float) -> dict[str, int] | None:
+    def take_due(self, now_s: float) -> dict[str, int] | None:
         """What was typed since the last time, once in a while; None: not now, or nothing."""
         if self._taken_s is None:
             self._taken_s = now_s

@@ -36,7 +36,7 @@ class OpenFile:
     path: str
     repository: Repository | None
     buffer: TextDocument
-    nature: FileKind
+    kind: FileKind
     has_selection: bool = False
     revision: int = 0  # goes up with each change
     _text: str | None = field(default=None, repr=False)  # None: it has changed since it was read
@@ -69,16 +69,16 @@ class OpenFile:
         self._touch()
         return self.buffer.replace_all(text)
 
-    def lead(self, position: Position, chosen: SelectedCompletion) -> str | None:
+    def head(self, position: Position, chosen: SelectedCompletion) -> str | None:
         """What of the word is still to be put in; None: what is typed is not its beginning."""
-        start, end, at = map(self.buffer.offset, (chosen.start, chosen.end, position))
+        start, end, at = map(self.buffer.to_offset, (chosen.start, chosen.end, position))
         num_typed = at - start
-        before = self.buffer.before(position, max_chars=MAX_PREFIX_CHARS)
+        before = self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS)
         is_at_end = end == at and 0 <= num_typed <= len(chosen.text)
         is_begun = is_at_end and before.endswith(chosen.text[:num_typed])
         return chosen.text[num_typed:] if is_begun else None
 
-    def place_at(
+    def context_at(
         self, position: Position, *, is_invoked: bool, lead: str = ""
     ) -> CompletionContext:
         """As if `lead` stood before the cursor already."""
@@ -86,8 +86,8 @@ class OpenFile:
             uri=self.uri,
             path=self.path,
             language=self.language,
-            prefix=_sound(self.buffer.before(position, max_chars=MAX_PREFIX_CHARS) + lead),
-            suffix=_sound(self.buffer.after(position, max_chars=MAX_SUFFIX_CHARS)),
+            prefix=_sound(self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS) + lead),
+            suffix=_sound(self.buffer.text_after(position, max_chars=MAX_SUFFIX_CHARS)),
             is_invoked=is_invoked,
         )
 

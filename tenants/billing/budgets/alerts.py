@@ -28,7 +28,8 @@ def create_alerts(
         return 0
     spent = read_month(tenant_id, month)
     return sum(
-        _raise(budget, spent.of(budget), month=month, price=price, now=now) for budget in budgets
+        _raise(budget, spent.spent_of_budget(budget), month=month, price=price, now=now)
+        for budget in budgets
     )
 
 

@@ -69,15 +69,15 @@ class MonthOfTenant:
     by_holder: Mapping[str, int]
     teams: Mapping[UUID, frozenset[str]]  # of users
 
-    def of(self, budget: Budget) -> int:
+    def spent_of_budget(self, budget: Budget) -> int:
         """Micros."""
         if budget.scope == BudgetScope.TENANT:
             return sum(self.by_holder.values())
         if budget.scope == BudgetScope.USER:
             return self.by_holder.get(str(budget.holder_id), 0)
-        return sum(self.by_holder.get(user, 0) for user in self.users_of(budget))
+        return sum(self.by_holder.get(user, 0) for user in self.users_of_budget(budget))
 
-    def users_of(self, budget: Budget) -> frozenset[str]:
+    def users_of_budget(self, budget: Budget) -> frozenset[str]:
         """Whose spending counts, of a team's or a user's budget."""
         if budget.holder_id is None:
             return frozenset()

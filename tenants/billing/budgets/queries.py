@@ -55,7 +55,7 @@ class BudgetView:
     created_at: datetime
     month: date  # the present one
     spent_micros: int
-    is_used_up: bool  # a hard one lets nothing through any more
+    is_exhausted: bool  # a hard one lets nothing through any more
     alerts: tuple[AlertView, ...]  # of this month, lowest first
 
 
@@ -87,7 +87,7 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     if not hard:
         return SpendingLimits()
     return SpendingLimits(
-        prices=read_price_book(tenant_id).from_day_on(utc_day(now)),
+        prices=read_price_book(tenant_id).starting(utc_day(now)),
         budgets=tuple(_hard_budget(budget) for budget in hard),
         budgets_of=_budgets_of(hard, MonthOfTenant({}, read_teams(tenant_id))),
     )
@@ -105,14 +105,14 @@ def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId,
     """In the order of users, so that equal rows give equal bytes."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, budget in enumerate(budgets):
-        for user in month.users_of(budget):
+        for user in month.users_of_budget(budget):
             places[user].append(place)
     return {UserId(user): encode_indexes(places[user]) for user in sorted(places)}
 
 
 def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
     month = month_of(utc_day(now))
-    price = read_price_book(tenant_id).on(utc_day(now))
+    price = read_price_book(tenant_id).price_on(utc_day(now))
     spent, names = read_month(tenant_id, month), _names(tenant_id, rows)
     alerts, currency = _alerts(tenant_id, [row.id for row in rows], month), find_currency(tenant_id)
     assert currency is not None or not rows, "a budget is made for a tenant with a plan"
@@ -129,8 +129,8 @@ def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Budge
             version=row.version,
             created_at=row.created_at,
             month=month,
-            spent_micros=spent.of(row),
-            is_used_up=is_exhausted(row, spent.of(row), price),
+            spent_micros=spent.spent_of_budget(row),
+            is_exhausted=is_exhausted(row, spent.spent_of_budget(row), price),
             alerts=alerts[row.id],
         )
         for row in rows

@@ -49,5 +49,5 @@ def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     pipeline = connect().pipeline(transaction=False)
     for budget in hard:
         key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
-        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.of(budget), KEEP_SPEND_S)
+        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.spent_of_budget(budget), KEEP_SPEND_S)
     pipeline.execute()

@@ -27,7 +27,7 @@ class BudgetStatus:
     limit_micros: int
     spent_micros: int
     is_hard: bool
-    is_used_up: bool  # a hard one lets nothing through any more
+    is_exhausted: bool  # a hard one lets nothing through any more
 
 
 def list_nearest_limit(
@@ -58,7 +58,7 @@ def _standing(row: Budget, month: MonthOfTenant, price: PlanPrice | None) -> Bud
         scope=BudgetScope(row.scope),
         holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _named
         limit_micros=row.limit_micros,
-        spent_micros=month.of(row),
+        spent_micros=month.spent_of_budget(row),
         is_hard=row.is_hard,
-        is_used_up=is_exhausted(row, month.of(row), price),
+        is_exhausted=is_exhausted(row, month.spent_of_budget(row), price),
     )

@@ -33,7 +33,7 @@ class SubscriptionPrices:
 class PriceBook:
     plans: Sequence[SubscriptionPrices]  # by starts_on
 
-    def on(self, day: date) -> PlanPrice | None:
+    def price_on(self, day: date) -> PlanPrice | None:
         """None: the tenant had no plan, or the plan no price, that day."""
         plan = _latest([plan for plan in self.plans if plan.starts_on <= day])
         if plan is None:
@@ -43,15 +43,17 @@ class PriceBook:
     def plan_on(self, day: date) -> SubscriptionPrices | None:
         return _latest([plan for plan in self.plans if plan.starts_on <= day])
 
-    def changes_after(self, day: date) -> date | None:
+    def next_change_after(self, day: date) -> date | None:
         """The next day on which another plan, or another price of the plan, begins."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         later = (each for each in sorted(changes) if each > day)
-        before = (self.plan_on(day), self.on(day))
-        return next((each for each in later if (self.plan_on(each), self.on(each)) != before), None)
+        before = (self.plan_on(day), self.price_on(day))
+        return next(
+            (each for each in later if (self.plan_on(each), self.price_on(each)) != before), None
+        )
 
-    def from_day_on(self, day: date) -> tuple[TokenPrices, ...]:
+    def starting(self, day: date) -> tuple[TokenPrices, ...]:
         """For the data plane: the price of `day` and the later ones that are known."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
@@ -59,7 +61,7 @@ class PriceBook:
         return tuple(
             TokenPrices(effective_from_ms=to_unix_ms(begins_at(each)), tiers=price.tiers)
             for each in days
-            if (price := self.on(each)) is not None
+            if (price := self.price_on(each)) is not None
         )
 
 

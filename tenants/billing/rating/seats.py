@@ -40,7 +40,7 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
             return 0
         prices = read_price_book(tenant_id)
         for day in days:
-            price = prices.on(day)
+            price = prices.price_on(day)
             if price is not None:
                 _book_day(state, day, price, now)
         state.seats_booked_on = days[-1]

@@ -76,7 +76,7 @@ def rate_tokens(
             return RatingResult(0, has_more=False)
         spent = _rate(state, upto, now)
         add_spend(tenant_id, spent)
-        price = read_price_book(tenant_id).on(utc_day(now))
+        price = read_price_book(tenant_id).price_on(utc_day(now))
         create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
@@ -91,7 +91,7 @@ def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ..
         days[each.day].append(each)
     spent: list[SpendEntry] = []
     for day, of_day in sorted(days.items()):
-        price = prices.on(day)
+        price = prices.price_on(day)
         if price is None:
             continue  # used before the tenant had a plan
         source = TransactionSource(

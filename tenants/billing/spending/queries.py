@@ -74,14 +74,14 @@ def plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
     plan = book.plan_on(day)
     if plan is None:
         return None
-    changes_on = book.changes_after(day)
+    changes_on = book.next_change_after(day)
     following = None if changes_on is None else book.plan_on(changes_on)
     return PlanInForce(
         name=plan.plan_name,
-        price=book.on(day),
+        price=book.price_on(day),
         changes_on=changes_on,
         next_name="" if following is None else following.plan_name,
-        next_price=None if changes_on is None else book.on(changes_on),
+        next_price=None if changes_on is None else book.price_on(changes_on),
     )
 
 

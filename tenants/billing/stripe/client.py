@@ -74,7 +74,7 @@ class HttpStripe:
         body = self._call("POST", "/v1/customers", form, {"Idempotency-Key": key})
         return _read(body, _Customer).id
 
-    def send(self, event: MeterEvent) -> None:
+    def send_event(self, event: MeterEvent) -> None:
         form = {
             "event_name": event.event_name,
             "identifier": event.identifier,
@@ -87,15 +87,17 @@ class HttpStripe:
         except _Duplicate:
             return  # an earlier try of ours has arrived: identifiers are the ledger's
 
-    def totals(self, *, customer_id: str, since: datetime, until: datetime) -> Mapping[str, int]:
+    def read_totals(
+        self, *, customer_id: str, since: datetime, until: datetime
+    ) -> Mapping[str, int]:
         span = {
             "customer": customer_id,
             "start_time": str(int(since.timestamp())),
             "end_time": str(int(until.timestamp())),
         }
-        return {meter.event_name: self._total(meter, span) for meter in self._meters()}
+        return {meter.event_name: self._read_total(meter, span) for meter in self._list_meters()}
 
-    def _meters(self) -> list[_Meter]:
+    def _list_meters(self) -> list[_Meter]:
         found: list[_Meter] = []
         query: dict[str, str] = {"limit": "100"}
         for _ in range(_MAX_PAGES):
@@ -106,7 +108,7 @@ class HttpStripe:
             query["starting_after"] = page.data[-1].id
         raise StripeRejected("It lists meters without an end.")
 
-    def _total(self, meter: _Meter, span: Mapping[str, str]) -> int:
+    def _read_total(self, meter: _Meter, span: Mapping[str, str]) -> int:
         query = {**span, "limit": "100"}
         total, path = 0.0, f"/v1/billing/meters/{quote(meter.id, safe='')}/event_summaries"
         for _ in range(_MAX_PAGES):

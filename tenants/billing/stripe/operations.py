@@ -115,7 +115,7 @@ def _send(stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now
         _settle(event, next_at=None, last_error="Whether it has arrived is not known: reconcile.")
         return False
     try:
-        stripe.send(
+        stripe.send_event(
             MeterEvent(
                 identifier=event.identifier,
                 event_name=event.event_name,

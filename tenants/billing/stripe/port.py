@@ -35,8 +35,10 @@ class Stripe(Protocol):
     def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
         """Its id; the same one for the same `key`. Raises StripeFailed."""
 
-    def send(self, event: MeterEvent) -> None:
+    def send_event(self, event: MeterEvent) -> None:
         """Also when it had arrived before. Raises StripeFailed."""
 
-    def totals(self, *, customer_id: str, since: datetime, until: datetime) -> Mapping[str, int]:
+    def read_totals(
+        self, *, customer_id: str, since: datetime, until: datetime
+    ) -> Mapping[str, int]:
         """By event name, of all meters. Raises StripeFailed."""

@@ -23,11 +23,11 @@ class Comparison:
     sent: int  # of these, what is known to have arrived
     waiting: int  # events that are still tried
     stuck: int  # events that are not: rejected, or nobody knows
-    at_stripe: int
+    stripe_quantity: int
 
     @property
-    def is_even(self) -> bool:
-        return self.booked == self.at_stripe and not self.stuck and not self.waiting
+    def is_equal(self) -> bool:
+        return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 
 def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Comparison]:
@@ -51,7 +51,7 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Compa
             )
         )
         ours = {row["event_name"]: row for row in rows}
-    theirs = stripe.totals(customer_id=customer.customer_id, since=since, until=until)
+    theirs = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
     names = sorted(event_name(line) for line in LINES)
     return [_compare(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
 
@@ -63,5 +63,5 @@ def _compare(name: str, ours: Mapping[str, Any], at_stripe: int) -> Comparison:
         sent=int(ours.get("sent", 0)),
         waiting=ours.get("waiting", 0),
         stuck=ours.get("stuck", 0),
-        at_stripe=at_stripe,
+        stripe_quantity=at_stripe,
     )

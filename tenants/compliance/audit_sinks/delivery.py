@@ -30,5 +30,5 @@ class Destination:
     secret: str | None = field(repr=False)  # None: syslog has none
     networks: Sequence[Network]
 
-    def egress(self) -> Egress:
+    def make_egress(self) -> Egress:
         return Egress(self.networks, is_encrypted=self.address.is_encrypted)

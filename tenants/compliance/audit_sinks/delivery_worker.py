@@ -209,7 +209,7 @@ async def _hand_over_one_by_one(
     async with webhook_sender(destination, clock) as sender:
         for message in visit.messages:
             try:
-                await sender.send(message)
+                await sender.send_message(message)
             except SinkDeliveryError as error:
                 return delivered, str(error)
             delivered = message.sequence

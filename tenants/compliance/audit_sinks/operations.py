@@ -70,7 +70,7 @@ class TestResult:
 
 def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
     """Raises Forbidden, Invalid, Conflict."""
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     address = parse_address(new.address, settings.PRIVATE_TARGETS)
     name = _read_name(new.name)
     secret = new_secret(address.kind)
@@ -89,7 +89,7 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
     """It gets everything from that entry on, once more or for the first time; not before its next
     attempt, when it waits for that: workers have others, too. Raises Forbidden, Invalid, NotFound.
     """
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         cursor = _cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
@@ -106,7 +106,7 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
 def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
     """It waits no longer after its failures: its turn is the next. What it goes on failing at
     counts on. Raises Forbidden, NotFound, Conflict: it was tried less than RETRY_AFTER ago."""
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
@@ -123,7 +123,7 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
 
 def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
     """Raises Forbidden, NotFound."""
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).delete()
@@ -137,7 +137,7 @@ def test_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> 
 
     Raises Forbidden, NotFound.
     """
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
     # No transaction of ours waits for the sink.
@@ -189,7 +189,7 @@ async def _send(
         await send_syslog(destination, [message])
         return
     async with webhook_sender(destination, clock) as sender:
-        await sender.send(message)
+        await sender.send_message(message)
 
 
 def _insert(

@@ -70,7 +70,7 @@ async def _open(
 
 async def _connect(destination: Destination) -> socket.socket:
     """Raises NotDelivered, OSError."""
-    loop, egress = asyncio.get_running_loop(), destination.egress()
+    loop, egress = asyncio.get_running_loop(), destination.make_egress()
     host, port = destination.address.host, destination.address.port
     failure: OSError | None = None
     for info in await resolve(host, port):

@@ -67,14 +67,14 @@ class WebhookSender:
         self._egress = egress
         self._clock = clock
 
-    async def send(self, message: SinkMessage) -> None:
+    async def send_message(self, message: SinkMessage) -> None:
         """Raises NotDelivered."""
         body = webhook_body(message)
         try:
             async with self._session.post(
                 self._text,
                 data=body.encode(),
-                headers=self._headers(message, body),
+                headers=self._build_headers(message, body),
                 allow_redirects=False,
             ) as answer:
                 status = answer.status
@@ -85,7 +85,7 @@ class WebhookSender:
         if not 200 <= status < 300:
             raise SinkDeliveryError(ANSWERED % {"status": status})
 
-    def _headers(self, message: SinkMessage, body: str) -> dict[str, str]:
+    def _build_headers(self, message: SinkMessage, body: str) -> dict[str, str]:
         now = self._clock()
         return {
             "Content-Type": "application/json",
@@ -100,7 +100,7 @@ class WebhookSender:
 async def webhook_sender(
     destination: Destination, clock: Callable[[], datetime]
 ) -> AsyncIterator[WebhookSender]:
-    egress = destination.egress()
+    egress = destination.make_egress()
     connector = aiohttp.TCPConnector(
         socket_factory=egress.open_socket,
         ssl=ssl.create_default_context(),

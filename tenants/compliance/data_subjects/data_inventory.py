@@ -74,7 +74,7 @@ class InventoryEntry:
             if not isinstance(field, BinaryField) and field.attname not in self.hidden
         ]
 
-    def rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
+    def select_rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
         """Inside the tenant's scope."""
         found = self.model._default_manager.filter(self.whose(subject))
         chosen = found.filter(tenant_id=subject.tenant_id) if self.is_tenants else found

@@ -80,7 +80,7 @@ def write_bundle(
     raises, and Conflict for more than was asked for, or while another of the tenant's is made.
     """
     is_own = asked.user_id == actor.user_id and actor.kind is ActorKind.USER
-    actor.require(Permission.OWN_SUBJECT if is_own else Permission.EXPORT_SUBJECTS)
+    actor.require(Permission.EXPORT_OWN_DATA if is_own else Permission.EXPORT_DATA_SUBJECTS)
     reason = parse_reason(asked.reason)
     if not reason and not is_own:
         raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
@@ -97,7 +97,7 @@ def write_bundle(
 
 def own_id(actor: Actor) -> UserId:
     """Raises Forbidden for who is no person."""
-    actor.require(Permission.OWN_SUBJECT)
+    actor.require(Permission.EXPORT_OWN_DATA)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden("People ask for themselves, signed in; no key does it for them.")
     return actor.user_id
@@ -119,12 +119,12 @@ class _Files:
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
                 self._require_fit(len(line))
-                file.write(written.note(line + b"\n"))
+                file.write(written.update(line + b"\n"))
                 written.rows += 1
 
     def write_text(self, name: str, text: str) -> None:
         written = self.written[name] = WriteDigest()
-        self._archive.writestr(name, written.note(text.encode()))
+        self._archive.writestr(name, written.update(text.encode()))
 
     def _require_fit(self, num_bytes: int) -> None:
         """One more line."""
@@ -171,7 +171,7 @@ def _write_tables(files: _Files, subject: DataSubject, sources: Iterable[Invento
     """In one transaction."""
     with tenant_scope(subject.tenant_id):
         for source in sources:
-            rows = source.rows(subject).iterator(chunk_size=_BATCH_ROWS)
+            rows = source.select_rows(subject).iterator(chunk_size=_BATCH_ROWS)
             files.write(source.name, (msgspec.json.encode(row) for row in rows))
         files.write("retrieval_content", _indexed_content(subject))
 

@@ -42,7 +42,7 @@ class ErasureRequest:
     user_id: UserId
     reason: str
     # True: not at all while a legal hold lies on it. False: what is not held goes.
-    refuses_held: bool = False
+    is_rejected_under_hold: bool = False
     # Of one that was demanded before a backup took its place: it has its id again, and ends the
     # last owner, too. None: it is a new one.
     again: uuid.UUID | None = None
@@ -54,12 +54,12 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
     Raises Forbidden, Invalid, NotFound, and Conflict for the last owner, who is being erased or has
     been, and as the demand says.
     """
-    actor.require(Permission.ERASE_SUBJECTS)
+    actor.require(Permission.ERASE_DATA_SUBJECTS)
     reason = _reason(demand.reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
-        if demand.refuses_held and find_holds_on(actor.tenant_id, subject.user_id):
+        if demand.is_rejected_under_hold and find_holds_on(actor.tenant_id, subject.user_id):
             raise Conflict("A legal hold lies on this person. Release it first.")
         _end(actor, demand, now)
         demand_content_erasure(

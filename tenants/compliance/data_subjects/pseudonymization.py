@@ -38,7 +38,7 @@ def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
     index for each table."""
     firsts = []
     for table in TABLES:
-        found = table.rows(tenant_id).order_by(table.time_field)
+        found = table.select_rows(tenant_id).order_by(table.time_field)
         first = found.values_list(table.time_field, flat=True).first()
         firsts += [] if first is None else [first]
     # Gateways' clocks may be ahead of ours.
@@ -60,8 +60,10 @@ def pseudonymize_month(
     counts = {}
     for table in TABLES:
         since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))
-        rows = table.rows(tenant_id).filter(**{since: month[0], until: month[1]}, user_id=user_id)
-        counts[table.model._meta.db_table] = table.unheld(rows, holds).update(user_id=to)
+        rows = table.select_rows(tenant_id).filter(
+            **{since: month[0], until: month[1]}, user_id=user_id
+        )
+        counts[table.model._meta.db_table] = table.exclude_held(rows, holds).update(user_id=to)
     return counts
 
 
@@ -80,7 +82,9 @@ def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPe
     spent = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     left = 0 if holds else spent.count()
     for table in TABLES:
-        left += table.unheld(table.rows(tenant_id).filter(user_id=user_id), holds).count()
+        left += table.exclude_held(
+            table.select_rows(tenant_id).filter(user_id=user_id), holds
+        ).count()
     return left
 
 

@@ -59,8 +59,8 @@ class PersonView:
 
 def find_subject_of(*, actor: Actor, text: str) -> PersonView:
     """By an e-mail address or an id. Raises Forbidden, and NotFound for who never was a member."""
-    if not actor.may(Permission.EXPORT_SUBJECTS):
-        actor.require(Permission.ERASE_SUBJECTS)
+    if not actor.has_permission(Permission.EXPORT_DATA_SUBJECTS):
+        actor.require(Permission.ERASE_DATA_SUBJECTS)
     with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(tenant_id=actor.tenant_id).select_related("user")
         try:

@@ -18,7 +18,7 @@ class WriteDigest:
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
-    def note(self, data: bytes) -> bytes:
+    def update(self, data: bytes) -> bytes:
         self.num_bytes += len(data)
         self._digest.update(data)
         return data
@@ -35,7 +35,7 @@ class DigestingWriter(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        return self._out.write(self._written.note(bytes(data)))
+        return self._out.write(self._written.update(bytes(data)))
 
     def tell(self) -> int:
         return self._written.num_bytes

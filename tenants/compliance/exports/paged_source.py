@@ -39,7 +39,7 @@ class PagedRows:
                 break
         return RowBatch(rows, after)
 
-    def expect(self, _asked: RowQuery) -> int | None:
+    def count(self, _asked: RowQuery) -> int | None:
         return None
 
     def _is_asked(self, asked: RowQuery, each: Any) -> bool:
@@ -58,7 +58,7 @@ class ListedRows:
         assert after is None, "there is one batch"
         return RowBatch(self.rows(asked), None)
 
-    def expect(self, _asked: RowQuery) -> int | None:
+    def count(self, _asked: RowQuery) -> int | None:
         return None
 
 

@@ -70,6 +70,6 @@ class RowSource(Protocol):
         has named; None: the beginning."""
         ...
 
-    def expect(self, asked: RowQuery) -> int | None:
+    def count(self, asked: RowQuery) -> int | None:
         """How many rows there are about to be; None: not known before they are read."""
         ...

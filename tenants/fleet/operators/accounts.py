@@ -34,7 +34,7 @@ class OperatorView:
     fingerprint: str = field(repr=False)  # changes with his password: sessions are bound to it
 
     @property
-    def may_change(self) -> bool:
+    def can_change(self) -> bool:
         return self.role in WRITE_ROLES
 
 
@@ -43,7 +43,7 @@ class Credentials:
     """Shown once."""
 
     password: str = field(repr=False)
-    factor_address: str = field(repr=False)  # otpauth://..., for an app
+    totp_uri: str = field(repr=False)  # otpauth://..., for an app
 
 
 def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime) -> Credentials:

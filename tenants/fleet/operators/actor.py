@@ -16,5 +16,5 @@ def operator_actor(
         role=Role.AUDITOR,
         address=address,
         request_id=request_id,
-        operator=OperatorIdentity(operator.handle, may_change=operator.may_change),
+        operator=OperatorIdentity(operator.handle, can_change=operator.can_change),
     )

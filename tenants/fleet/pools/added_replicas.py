@@ -180,7 +180,7 @@ def emptied_by(pool: str, replica: str, known: FleetView) -> list[str]:
 
 
 def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: str) -> None:
-    _STEERING.change(
+    _STEERING.set_entry(
         connection,
         _field(change.pool, replica),
         encode_addition(change),
@@ -197,7 +197,7 @@ def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: 
 
 
 def _require_manager(operator: OperatorView) -> None:
-    if not operator.may_change:
+    if not operator.can_change:
         raise Forbidden("Adding replicas is a manager's.")
 
 

@@ -8,7 +8,7 @@ from tenants.fleet.pools.pool_status import WARM_UP
 def measured_figures(installation: InstallationStatus, *, pool: str | None) -> dict[str, float]:
     """Fields of `caret.capacity.inputs.Figures`; of all pools together for None. What nobody has
     counted is left out."""
-    counted, window_s = installation.lately.counted, installation.lately.window_s
+    counted, window_s = installation.recent.counted, installation.recent.window_s
     labels = {} if pool is None else {"pool": pool}
     prompts = _asked(counted, "caret_assembled_prompts_total", labels)
     told = _asked(counted, "caret_prompt_tokens_with_cache_info_total", labels)

@@ -91,7 +91,7 @@ def set_drain(
     Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict when
     another operator was faster.
     """
-    if not operator.may_change:
+    if not operator.can_change:
         raise Forbidden("Draining is a manager's.")
     reason = parse_reason(wish.reason)
     if not reason:
@@ -110,7 +110,7 @@ def set_drain(
         at_ms=to_unix_ms(now),
     )
     # Two who drain the last two replicas of a pool at once would both believe that the other stays.
-    _STEERING.change(
+    _STEERING.set_entry(
         connection,
         drain.replica,
         encode_drain(drain),

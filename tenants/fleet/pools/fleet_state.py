@@ -50,7 +50,7 @@ class FleetStateStore:
             latest=latest,
         )
 
-    def change(
+    def set_entry(
         self, connection: redis.Redis, field: str, data: bytes, *, is_set: bool, version: str
     ) -> None:
         """`version`: that was read. Raises Conflict when there is a newer one, and Unavailable."""

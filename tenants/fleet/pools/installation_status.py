@@ -23,15 +23,15 @@ from tenants.fleet.pools.recent_scrapes import RecentScrapes, lately
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
     readings: list[Scrape]
-    lately: RecentScrapes
+    recent: RecentScrapes
     pools: list[PoolStatus]
 
     @property
-    def answering(self) -> list[Scrape]:
+    def reachable(self) -> list[Scrape]:
         return [reading for reading in self.readings if reading.samples is not None]
 
     @property
-    def silent(self) -> list[Scrape]:
+    def unreachable(self) -> list[Scrape]:
         return [reading for reading in self.readings if reading.samples is None]
 
 
@@ -67,7 +67,7 @@ def allowed_hosts_by_pool(readings: list[Scrape]) -> dict[str, tuple[str, ...]]:
 
 
 def key_figures(installation: InstallationStatus) -> KeyFigures:
-    counted, pools = installation.lately.counted, installation.pools
+    counted, pools = installation.recent.counted, installation.pools
     busiest = max(pools, key=lambda pool: pool.load, default=None)
     replicas = {replica.name: replica for pool in pools for replica in pool.replicas}.values()
     usages = [replica.kv_usage for replica in replicas if replica.kv_usage is not None]

@@ -17,7 +17,7 @@ class MetricSamples:
     def __init__(self, series: Mapping[str, Mapping[Labels, float]]) -> None:
         self._series = series
 
-    def each(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
+    def all_values(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
         """Those that have these labels, with all of theirs."""
         for held, value in self._series.get(name, {}).items():
             named = dict(held)
@@ -25,20 +25,20 @@ class MetricSamples:
                 yield named, value
 
     def sum(self, name: str, **labels: str) -> float:
-        return sum(value for _, value in self.each(name, **labels))
+        return sum(value for _, value in self.all_values(name, **labels))
 
-    def most(self, name: str, **labels: str) -> float | None:
+    def max(self, name: str, **labels: str) -> float | None:
         """None: nobody says."""
-        return max((value for _, value in self.each(name, **labels)), default=None)
+        return max((value for _, value in self.all_values(name, **labels)), default=None)
 
     def values_of(self, name: str, label: str) -> list[str]:
         """Of a label, each once, in order."""
-        return sorted({labels[label] for labels, _ in self.each(name) if label in labels})
+        return sorted({labels[label] for labels, _ in self.all_values(name) if label in labels})
 
     @property
     def started_s(self) -> float | None:
         """When the process began, Unix seconds; None: it does not say."""
-        return self.most(_STARTED)
+        return self.max(_STARTED)
 
     @property
     def series(self) -> Series:
@@ -84,7 +84,7 @@ def quantile_s(samples: MetricSamples, histogram: str, share: float, **labels: s
     """As Prometheus' `histogram_quantile`: straight lines within the buckets; what is beyond the
     last bound counts as the bound. None: nothing was observed."""
     counts: dict[float, float] = {}
-    for named, value in samples.each(f"{histogram}_bucket", **labels):
+    for named, value in samples.all_values(f"{histogram}_bucket", **labels):
         bound = float(named["le"])
         counts[bound] = counts.get(bound, 0.0) + value
     bounds = sorted(counts)

@@ -35,18 +35,18 @@ class ReplicaStatus:
     name: str  # host:port
     is_up: bool | None  # None: no gateway has looked yet
     num_gateways_open: int  # of those that answer: its circuit is open or half open there
-    num_gateways_late: int  # likewise: it keeps them waiting, and others of its pool are asked
-    rests_s: float | None  # the longest rest that is left; None: no circuit is open
+    num_gateways_ejected: int  # likewise: it keeps them waiting, and others of its pool are asked
+    cooldown_s: float | None  # the longest rest that is left; None: no circuit is open
     is_drained: bool  # a gateway says so
-    under_way: int  # requests of all gateways
+    num_in_flight: int  # requests of all gateways
     running: float | None  # as the engine says; None: it does not
     waiting: float | None
     kv_usage: float | None  # share, 0 to 1
     hit_rate: float | None  # of prompt tokens, lately; None: none were looked for
 
     @property
-    def is_well(self) -> bool:
-        return self.is_up is not False and not (self.num_gateways_open or self.num_gateways_late)
+    def is_healthy(self) -> bool:
+        return self.is_up is not False and not (self.num_gateways_open or self.num_gateways_ejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class PoolStatus:
     tier: str
     model: str
     replicas: list[ReplicaStatus]
-    refused: list[RejectedReplica]
-    additions_from: tuple[str, ...]  # networks and names in which replicas may be added
-    under_way: int
+    rejected: list[RejectedReplica]
+    allowed_replica_hosts: tuple[str, ...]  # networks and names in which replicas may be added
+    num_in_flight: int
     limit: float  # of requests under way, all gateways together, as they have learnt it
     hit_rate: float | None
     first_tokens: list[FirstToken]  # of the modes that were asked for
@@ -78,14 +78,14 @@ class PoolStatus:
     @property
     def load(self) -> float:
         """Share of what it takes on; may be more than 1."""
-        return self.under_way / self.limit if self.limit else 0.0
+        return self.num_in_flight / self.limit if self.limit else 0.0
 
 
 def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolStatus]:
     """By name. `counted`: lately, of all gateways."""
     told = [reading.samples for reading in readings if reading.samples is not None]
     now = merge_samples(told)
-    found = {labels["pool"]: labels for labels, _ in now.each("caret_pool")}
+    found = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
     members, places = members_of(now), places_of(now)
     replicas = {
         name: _replica(name, told, counted)
@@ -97,9 +97,9 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
             tier=found[pool]["tier"],
             model=found[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
-            refused=_refused(now, pool),
-            additions_from=places.get(pool, ()),
-            under_way=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
+            rejected=_refused(now, pool),
+            allowed_replica_hosts=places.get(pool, ()),
+            num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
             limit=now.sum("caret_pool_concurrency_limit", pool=pool),
             hit_rate=hit_rate(counted, pool=pool),
             first_tokens=first_tokens(counted, pool=pool),
@@ -113,7 +113,7 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
 def members_of(now: MetricSamples) -> dict[str, frozenset[str]]:
     """The replicas of each pool, as any gateway knows them."""
     members: dict[str, set[str]] = {}
-    for labels, _ in now.each("caret_pool_replica_info"):
+    for labels, _ in now.all_values("caret_pool_replica_info"):
         members.setdefault(labels["pool"], set()).add(labels["replica"])
     return {pool: frozenset(names) for pool, names in members.items()}
 
@@ -122,7 +122,7 @@ def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
     """Where replicas may be added to each pool, as any gateway knows it; pools that let none be
     added are not named."""
     places: dict[str, set[str]] = {}
-    for labels, _ in now.each("caret_pool_allowed_replica_hosts"):
+    for labels, _ in now.all_values("caret_pool_allowed_replica_hosts"):
         places.setdefault(labels["pool"], set()).add(labels["hosts"])
     return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
@@ -175,21 +175,21 @@ def _waited_for(counted: MetricSamples, name: str, labels: Mapping[str, str]) ->
 
 def _replica(name: str, told: list[MetricSamples], counted: MetricSamples) -> ReplicaStatus:
     def highest(metric: str) -> float | None:
-        return _of(told, lambda samples: samples.most(metric, replica=name), max)
+        return _of(told, lambda samples: samples.max(metric, replica=name), max)
 
-    looked_for = counted.most("caret_engine_prefix_cache_queries_total", replica=name)
-    found = counted.most("caret_engine_prefix_cache_hits_total", replica=name)
+    looked_for = counted.max("caret_engine_prefix_cache_queries_total", replica=name)
+    found = counted.max("caret_engine_prefix_cache_hits_total", replica=name)
     up = highest("caret_engine_up")
     return ReplicaStatus(
         name=name,
         is_up=None if up is None else bool(up),
         num_gateways_open=sum(_is_open(samples, name) for samples in told),
-        num_gateways_late=sum(
+        num_gateways_ejected=sum(
             bool(samples.sum("caret_replica_ejected", replica=name)) for samples in told
         ),
-        rests_s=highest("caret_replica_cooldown_seconds"),
+        cooldown_s=highest("caret_replica_cooldown_seconds"),
         is_drained=bool(highest("caret_replica_drained")),
-        under_way=int(
+        num_in_flight=int(
             sum(samples.sum("caret_replica_requests_in_flight", replica=name) for samples in told)
         ),
         running=highest("caret_engine_requests_running"),
@@ -226,7 +226,7 @@ def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
                 wanted=labels["wanted"],
                 num_gateways=int(num),
             )
-            for labels, num in now.each("caret_replica_rejected", pool=pool)
+            for labels, num in now.all_values("caret_replica_rejected", pool=pool)
         ),
         key=lambda refused: (refused.name, refused.reason),
     )
@@ -244,6 +244,6 @@ def _shed(counted: MetricSamples, pool: str) -> dict[str, int]:
 def _acceptance(told: Iterable[MetricSamples], pool: str) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for samples in told:
-        for labels, value in samples.each("caret_speculation_acceptance", pool=pool):
+        for labels, value in samples.all_values("caret_speculation_acceptance", pool=pool):
             found.setdefault(labels["language"], []).append(value)
     return {language: sum(values) / len(values) for language, values in sorted(found.items())}

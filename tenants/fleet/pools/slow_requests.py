@@ -29,7 +29,7 @@ class SlowRequest:
 @dataclass(frozen=True, slots=True)
 class SlowRequests:
     requests: list[SlowRequest]  # by how many times their target they took, most first
-    num_silent: int  # gateways that did not answer
+    num_unreachable: int  # gateways that did not answer
 
 
 def list_slow_requests() -> SlowRequests:
@@ -41,7 +41,7 @@ def list_slow_requests() -> SlowRequests:
             SlowRequest(record, explain(record), _waited_ms(record))
             for record in records[:MAX_SHOWN]
         ],
-        num_silent=sum(each is None for each in found),
+        num_unreachable=sum(each is None for each in found),
     )
 
 

@@ -77,13 +77,13 @@ class RepairReason(StrEnum):
     UNPUBLISHED = "unpublished"  # the change committed, its publication did not happen
     LOST = "lost"  # Redis holds an older version or none: it lost its memory
     AHEAD = "ahead"  # Redis holds a version that the database has not reached: a restored backup
-    TORN = "torn"  # Redis holds the version's number without its snapshot
+    CORRUPT = "torn"  # Redis holds the version's number without its snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRepair:
     reason: RepairReason
-    outrun: int | None  # publish as a version higher than this one; None: as it is
+    skip_ahead: int | None  # publish as a version higher than this one; None: as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def plan_repairs(
         elif found > version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.AHEAD, found)
         elif tenant_id not in held.snapshots:
-            repairs[tenant_id] = SnapshotRepair(RepairReason.TORN, found)
+            repairs[tenant_id] = SnapshotRepair(RepairReason.CORRUPT, found)
         elif found < version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.UNPUBLISHED, None)
     return repairs
@@ -132,8 +132,8 @@ def _read_held(connection: redis.Redis) -> PublishedState:
 
 
 def _repair(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
-    if repair.outrun is not None:
-        _skip_ahead(tenant_id, repair.outrun)
+    if repair.skip_ahead is not None:
+        _skip_ahead(tenant_id, repair.skip_ahead)
     try:
         publish(tenant_id=tenant_id, now=now)
     except DomainError as error:

@@ -103,7 +103,9 @@ def rotate_key(
         require_no_longer(actor, expires_at)
         check_policy(actor, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
-        row.issued_by_id = None if actor.answerable is None else uuid.UUID(actor.answerable)
+        row.issued_by_id = (
+            None if actor.accountable_user_id is None else uuid.UUID(actor.accountable_user_id)
+        )
         change = set_secret(row, generated, rotation.overlap, expires_at, now)
         record_change(
             actor=actor,

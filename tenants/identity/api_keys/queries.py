@@ -135,7 +135,7 @@ def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySum
 def visible_to(actor: Actor) -> QuerySet[ApiKey]:
     """With the people of each row. Raises Forbidden."""
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).select_related(*_PEOPLE)
-    if actor.may(Permission.READ_KEYS):
+    if actor.has_permission(Permission.READ_KEYS):
         return keys
     actor.require(Permission.READ_OWN_KEYS)
     return keys.none() if actor.user_id is None else keys.filter(owner=uuid.UUID(actor.user_id))

@@ -32,7 +32,7 @@ class KeyConcern(StrEnum):
     """Why somebody should look at a key."""
 
     IDLE = "idle"  # in force, and nobody has used, made or rotated it for long
-    UNATTENDED = "unattended"  # who was shown its text may make no keys any more
+    UNOWNED = "unattended"  # who was shown its text may make no keys any more
     LEAKED = "leaked"  # found where others can read it, whatever became of it
 
 
@@ -67,7 +67,7 @@ class KeyFilter:
     state: KeyState | None = None
     owner_id: UserId | None = None
     concern: KeyConcern | None = None
-    of_playground: bool = False
+    is_playground: bool = False
     order: KeyOrder = KeyOrder.CREATED
     is_descending: bool = True
 
@@ -78,10 +78,10 @@ class KeyCounts:
 
     listed: int
     idle: int
-    unattended: int
+    unowned: int
     leaked: int
     idle_days: int  # after how many a key is idle
-    revokes_idle: bool  # then, by policy
+    has_idle_revocation: bool  # then, by policy
 
 
 def find_keys(
@@ -104,10 +104,10 @@ def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
         return KeyCounts(
             listed=keys.count(),
             idle=_concerning(keys, KeyConcern.IDLE, days, now).count(),
-            unattended=_concerning(keys, KeyConcern.UNATTENDED, days, now).count(),
+            unowned=_concerning(keys, KeyConcern.UNOWNED, days, now).count(),
             leaked=_concerning(visible_to(actor), KeyConcern.LEAKED, days, now).count(),
             idle_days=days,
-            revokes_idle=revokes,
+            has_idle_revocation=revokes,
         )
 
 
@@ -139,8 +139,8 @@ def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
 def _matching(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
     found = visible_to(actor)
     # Whoever has found one has it, however short it lives.
-    if wanted.of_playground or wanted.concern is not KeyConcern.LEAKED:
-        found = found.filter(is_playground=wanted.of_playground)
+    if wanted.is_playground or wanted.concern is not KeyConcern.LEAKED:
+        found = found.filter(is_playground=wanted.is_playground)
     if wanted.kind is not None:
         found = found.filter(kind=wanted.kind)
     if wanted.state is not None:
@@ -182,7 +182,7 @@ def _concerning(
 ) -> QuerySet[ApiKey]:
     if concern is KeyConcern.IDLE:
         return idle_among(keys, unused_for=timedelta(days=idle_days), now=now)
-    if concern is KeyConcern.UNATTENDED:
+    if concern is KeyConcern.UNOWNED:
         return unowned(keys, now)
     return keys.filter(leaked_at__isnull=False)
 

@@ -91,7 +91,7 @@ def require_not_wider_than_actor(
     actor: Actor, *, scopes: frozenset[KeyScope], networks: tuple[str, ...]
 ) -> None:
     """Raises Forbidden when the actor would give what he has not got himself."""
-    if not all(actor.may(permission) for permission in permissions_of(scopes)):
+    if not all(actor.has_permission(permission) for permission in permissions_of(scopes)):
         raise Forbidden("A key cannot have permissions that its maker has not got.")
     grant = actor.grant
     if grant is not None and not modes_of(scopes) <= grant.modes:

@@ -29,7 +29,7 @@ Resolve = Callable[[str], list[str]]
 def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
     """A claim gives nothing until it is verified, so others may make the same one. Raises
     Forbidden, Invalid, Conflict."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     name = read_domain(name)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
@@ -59,7 +59,7 @@ def verify_domain(
     """With an identity provider, sessions of the domain's people end, but for the one that is
     spared: they sign in there now. Raises Forbidden, NotFound, and Conflict when the DNS does not
     say so, or when the domain is another tenant's."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     found = find_domain(actor=actor, domain_id=domain_id)
     if found.verified_at is not None:
         return found
@@ -85,7 +85,7 @@ def release_domain(
 ) -> None:
     """Its people sign in by their passwords again; what the identity provider began ends, but for
     the session that is spared. Raises Forbidden, NotFound."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         found = find_domain(actor=actor, domain_id=domain_id)

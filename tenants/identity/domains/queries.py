@@ -25,7 +25,7 @@ class DomainView:
 
 def list_domains(*, actor: Actor) -> list[DomainView]:
     """By name. Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = Domain.objects.filter(tenant_id=actor.tenant_id).order_by("name")
         return [view_of(row) for row in rows]
@@ -33,7 +33,7 @@ def list_domains(*, actor: Actor) -> list[DomainView]:
 
 def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
     """Raises Forbidden, NotFound."""
-    actor.require(Permission.READ_ACCESS)
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         try:
             return view_of(Domain.objects.get(tenant_id=actor.tenant_id, id=domain_id))

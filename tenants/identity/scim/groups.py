@@ -92,7 +92,7 @@ def set_group_role(
     *, actor: Actor, group_id: uuid.UUID, role: Role | None, now: datetime
 ) -> Role | None:
     """What the group makes of its members; None: nothing. Raises Forbidden, NotFound."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     if role is Role.OWNER:
         raise Forbidden("Owners are made by owners, not by groups.")
     with tenant_scope(actor.tenant_id):

@@ -126,7 +126,7 @@ class GroupRole:
 
 def list_group_roles(*, actor: Actor) -> list[GroupRole]:
     """By name. Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
         names = _team_names(row.team_id for row in rows)

@@ -39,7 +39,7 @@ class CreatedScimToken:
 
 def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
     """Newest first. Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
         return [_view(row) for row in rows]
@@ -47,7 +47,7 @@ def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
 
 def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimToken:
     """Raises Forbidden, Invalid, Conflict."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidValue(
@@ -74,7 +74,7 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
 
 def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> ScimTokenView:
     """Revoking a revoked token changes nothing. Raises Forbidden, NotFound."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         found = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
         if found.filter(revoked_at=None).update(revoked_at=now):

@@ -55,7 +55,7 @@ def set_provider(
     """In place of the one before. From now on no password lets anybody in whose address is of a
     domain that was verified for the tenant, and sessions that began otherwise end, but for the one
     that is spared. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     _check(new)
     provider_id = uuid.uuid4()
     sealed = seal(
@@ -80,7 +80,7 @@ def set_saml_provider(
     *, actor: Actor, described: SamlProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
     """As `set_provider`, by what a provider says of itself. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     new = read_metadata(_metadata(described))
     _check_saml(new)
     provider = IdentityProvider(
@@ -134,7 +134,7 @@ def remove_provider(
     *, actor: Actor, now: datetime, spared_session: str | None = None, reason: str = ""
 ) -> SignInRules:
     """The sessions that it began end, but for the one that is spared. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
         if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
@@ -152,7 +152,7 @@ def remove_provider(
 
 def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> SignInRules:
     """Who signs in by a password and has none can do nothing but set one up. Raises Forbidden."""
-    actor.require(Permission.WRITE_ACCESS)
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = Tenant.objects.filter(id=actor.tenant_id).exclude(is_mfa_required=required)
         if rows.update(is_mfa_required=required):

@@ -60,7 +60,7 @@ Provider = OpenIdProvider | SamlProvider
 
 def get_rules(*, actor: Actor) -> SignInRules:
     """Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
         row = _row(actor.tenant_id)

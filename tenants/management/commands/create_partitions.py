@@ -24,6 +24,6 @@ class Command(NoSystemChecksCommand):
         this_month = Month(today.year, today.month)
         for table in PARTITIONED_TABLES:
             for offset in range(-options["past"], options["months"] + 1):
-                month = this_month.later(offset)
+                month = this_month.plus_months(offset)
                 if ensure_month(connections[OWNER_ALIAS], table, month):
                     self.stdout.write(f"{table}: made {month.year}-{month.number:02}")

@@ -30,7 +30,7 @@ class Command(NoSystemChecksCommand):
         actor, now = system_actor(tenant_id), timezone.now()
         try:
             user_id = find_person(options["person"])
-            demand = ErasureRequest(user_id, options["reason"], refuses_held=True)
+            demand = ErasureRequest(user_id, options["reason"], is_rejected_under_hold=True)
             erasure_id = under_way(tenant_id=tenant_id, user_id=user_id) or demand_erasure(
                 actor=actor, demand=demand, now=now
             )

@@ -65,7 +65,7 @@ def _once(handle: str, credentials: Credentials) -> str:
         [
             f"{handle} signs in with this password and a code of his app. Both are shown once.",
             f"password       {credentials.password}",
-            f"second factor  {credentials.factor_address}",
+            f"second factor  {credentials.totp_uri}",
         ]
     )
 

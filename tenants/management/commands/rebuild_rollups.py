@@ -38,7 +38,7 @@ class Command(NoSystemChecksCommand):
         if not 0 < (end - first).days <= MAX_DAYS:
             raise CommandError(f"The period has 1 to {MAX_DAYS} days.")
         stream = UsageStream(connect(), consumer="roll-up")
-        arrived_until = stream.arrived_until(now=timezone.now())
+        arrived_until = stream.find_arrived_until(now=timezone.now())
         try:
             mark_period_dirty(tenant_id=tenant_id, start=first, end=end)
         except DomainError as error:

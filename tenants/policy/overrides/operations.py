@@ -63,7 +63,7 @@ def set_override(
 
 def _require_room(actor: Actor, subject: OverrideSubject, layer: PolicyOverride) -> None:
     """Raises Conflict."""
-    in_force = read_overrides(tenant_id=actor.tenant_id).of
+    in_force = read_overrides(tenant_id=actor.tenant_id).all
     if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_LAYERS:
         raise Conflict("Something is said of {most} teams and users already.", most=MAX_LAYERS)
     others = (each.layer for each in in_force.values() if each.subject != subject)

@@ -51,7 +51,7 @@ class OverrideInForce:
 class PolicyOverrides:
     """All that is in force in a tenant, and for whom."""
 
-    of: dict[OverrideSubject, OverrideInForce]
+    all: dict[OverrideSubject, OverrideInForce]
     teams_of: dict[UserId, tuple[UUID, ...]]  # members of teams only; in the teams' order
 
     def for_user(self, user_id: UserId) -> list[OverrideInForce]:
@@ -63,17 +63,17 @@ class PolicyOverrides:
             ),
             OverrideSubject(SubjectKind.USER, UUID(user_id)),
         ]
-        return [self.of[subject] for subject in subjects if subject in self.of]
+        return [self.all[subject] for subject in subjects if subject in self.all]
 
-    def narrow(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
+    def apply(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
         return apply_overrides(policy, (each.layer for each in self.for_user(user_id)))
 
 
 def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
     """Those in force, newest first. Raises Forbidden, Invalid."""
-    actor.require(Permission.READ_LAYERS)
+    actor.require(Permission.READ_OVERRIDES)
     after = read_cursor(cursor)
-    found = read_overrides(tenant_id=actor.tenant_id).of.values()
+    found = read_overrides(tenant_id=actor.tenant_id).all.values()
     places = sorted(((_place(each), each) for each in found), key=_by_place, reverse=True)
     left = [each for place, each in places if after is None or _at(place) < _at(after)]
     return build_page(left[: limit + 1], limit=limit, place=_place)
@@ -94,7 +94,7 @@ def _by_place(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUI
 
 def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
     """One of version 0 where nothing was ever said. Raises Forbidden, NotFound."""
-    actor.require(Permission.READ_LAYERS)
+    actor.require(Permission.READ_OVERRIDES)
     with tenant_scope(actor.tenant_id):
         name = find_name(tenant_id=actor.tenant_id, subject=subject)
         rows = PolicyOverrideVersion.objects.filter(
@@ -108,7 +108,7 @@ def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
 
 def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) -> PolicyOverride:
     """What a version said; of version 0 nothing. Raises Forbidden, NotFound."""
-    actor.require(Permission.READ_LAYERS)
+    actor.require(Permission.READ_OVERRIDES)
     if version == 0:
         return PolicyOverride()
     with tenant_scope(actor.tenant_id):
@@ -126,7 +126,7 @@ def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) 
 def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
     """For the platform itself: what holds for one user. Raises NotFound."""
     policy = find_policy(tenant_id=tenant_id).policy
-    return read_overrides(tenant_id=tenant_id).narrow(policy, user_id)
+    return read_overrides(tenant_id=tenant_id).apply(policy, user_id)
 
 
 def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
@@ -146,7 +146,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
         (OverrideSubject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows
     )
     return PolicyOverrides(
-        of={
+        all={
             subject: _in_force(row, names[subject], erased)
             for subject, row in subjects
             if subject in names and row.document

@@ -28,7 +28,7 @@ class UserConsent:
     telemetry: bool
     training: bool
 
-    def of(self, kind: ConsentKind) -> bool:
+    def is_given(self, kind: ConsentKind) -> bool:
         return self.telemetry if kind is ConsentKind.TELEMETRY else self.training
 
 

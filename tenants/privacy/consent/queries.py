@@ -97,7 +97,7 @@ def list_receipts(
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
-        if only_own or not actor.may(Permission.READ_CONSENT):
+        if only_own or not actor.has_permission(Permission.READ_CONSENT):
             found = found.filter(user_id=_own(actor))
         rows = fetch_first(found.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
@@ -256,7 +256,7 @@ def find_active_consent(
     since = {
         kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
         for kind in ConsentKind
-        if consent.of(kind)
+        if consent.is_given(kind)
     }
     return ActiveConsent(since[ConsentKind.TELEMETRY], since.get(ConsentKind.TRAINING))
 
@@ -289,7 +289,7 @@ def _members(tenant_id: TenantId) -> set[UserId]:
 
 def _own(actor: Actor) -> UserId:
     """Raises Forbidden."""
-    actor.require(Permission.OWN_CONSENT)
+    actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.user_id is None:
         raise Forbidden("Only users have a consent of their own.")
     return actor.user_id

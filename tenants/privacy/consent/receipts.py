@@ -60,9 +60,9 @@ def answers_of_choice(
     no, too: nothing shall bring it back."""
     last = {each.kind: each for each in said}
     return [
-        ReceiptDraft(user_id, kind, is_given=consent.of(kind))
+        ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
         for kind in ConsentKind
-        if _is_news(consent.of(kind), last.get(kind))
+        if _is_news(consent.is_given(kind), last.get(kind))
     ]
 
 

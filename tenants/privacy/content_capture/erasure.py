@@ -130,7 +130,7 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
             )
         if policy.telemetry is not None:
             old = kept.filter(created_at__lt=now - timedelta(days=policy.telemetry.retention_days))
-            free = CONTENT.unheld(old, holds_of(tenant_id=tenant_id))
+            free = CONTENT.exclude_held(old, holds_of(tenant_id=tenant_id))
             _demand(actor, free, reason=ContentErasureReason.RETENTION, now=now)
         unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
         _demand(actor, unstored, reason=ContentErasureReason.UNFINISHED, now=now)

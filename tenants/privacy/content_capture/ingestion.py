@@ -24,7 +24,7 @@ class ContentIngestion:
     kept: int = 0  # items
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
 
-    def drop(self, reason: str, num_items: int = 1) -> None:
+    def count_dropped(self, reason: str, num_items: int = 1) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + num_items
 
 
@@ -53,7 +53,7 @@ def _by_user(
         try:
             tenant_id, batch = sealer.open(data, ContentBatch)
         except UnreadableMessage as error:
-            ingested.drop(f"unreadable: {error}")
+            ingested.count_dropped(f"unreadable: {error}")
             continue
         for item in batch.items:
             found[tenant_id, item.user_id].append(item)
@@ -70,8 +70,8 @@ def _keep(
     try:
         kept = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
     except EncryptionFailed as error:
-        ingested.drop(type(error).__name__, len(items))
+        ingested.count_dropped(type(error).__name__, len(items))
         return
     ingested.kept += kept
     if kept < len(items):
-        ingested.drop("no consent", len(items) - kept)
+        ingested.count_dropped("no consent", len(items) - kept)

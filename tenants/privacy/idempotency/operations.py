@@ -165,7 +165,7 @@ def _forget(row: IdempotencyRecord) -> None:
 
 def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
     (table,) = RETENTION_TABLES[DataClass.REPLAYS]
-    deleted, _ = table.unheld(rows, holds_of(tenant_id=tenant_id)).delete()
+    deleted, _ = table.exclude_held(rows, holds_of(tenant_id=tenant_id)).delete()
     return deleted
 
 

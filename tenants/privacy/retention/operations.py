@@ -119,7 +119,7 @@ def _put_in_force(
 
 def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     """From now on nothing that it names is purged. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_HOLDS)
+    actor.require(Permission.WRITE_LEGAL_HOLDS)
     name = _name(new.name)
     reason = _reason(new.reason)
     validate_datetime("since", new.since)
@@ -152,7 +152,7 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
 
 def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime) -> None:
     """Raises Forbidden, Invalid, NotFound, and Conflict for one that is released already."""
-    actor.require(Permission.WRITE_HOLDS)
+    actor.require(Permission.WRITE_LEGAL_HOLDS)
     reason = _reason(reason)
     with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)

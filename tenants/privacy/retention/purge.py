@@ -79,7 +79,7 @@ def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRu
         before = runs.order_by("-created_at", "-id").first()
         if before is not None and data_class not in _ERASED_OTHERWISE:
             _say_what_vanished(before)
-        cutoff = rule.cutoff(now)
+        cutoff = rule.compute_cutoff(now)
         if data_class in _ERASED_OTHERWISE or before is None or before.closing is None:
             opening = count(data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()).records
         else:
@@ -113,7 +113,7 @@ def _settled(run: PurgeRun) -> int:
     """Records that are older than the run: nothing but a purge takes from them."""
     tables = RETENTION_TABLES[DataClass(run.data_class)]
     tenant_id = TenantId(str(run.tenant_id))
-    return sum(table.older(tenant_id, run.created_at).count() for table in tables)
+    return sum(table.select_older(tenant_id, run.created_at).count() for table in tables)
 
 
 def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
@@ -125,7 +125,7 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
         if data_class is DataClass.USAGE:
             # A roll-up sees either all of an hour's records, or by our run that some have gone.
             lock_rollups(tenant_id)
-        allowed = rule_of(data_class, tenant_id=tenant_id).cutoff(now)
+        allowed = rule_of(data_class, tenant_id=tenant_id).compute_cutoff(now)
         run.cutoff = min(run.cutoff, allowed)
         deleted = delete_batch(
             data_class,

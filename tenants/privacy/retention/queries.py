@@ -120,7 +120,7 @@ def list_standings(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
         oldest = find_oldest_records(actor.tenant_id)
         overdue = overdue_of_each(
             actor.tenant_id,
-            {each: rules[each].cutoff(now) - GRACE for each in RETENTION_TABLES},
+            {each: rules[each].compute_cutoff(now) - GRACE for each in RETENTION_TABLES},
             holds_of(tenant_id=actor.tenant_id),
         )
         last = _last_runs(actor)
@@ -222,7 +222,7 @@ def _class_report(
     if data_class not in RETENTION_TABLES:
         return DataClassReport(data_class, terms, rule, None, 0, None)
     holds = holds_of(tenant_id=actor.tenant_id)
-    cutoff = rule.cutoff(now)
+    cutoff = rule.compute_cutoff(now)
     found = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
     late = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds)
     runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)

@@ -26,10 +26,10 @@ class EffectiveRule:
     reason: str
     created_at: datetime | None
     is_shortened: bool = False  # by the policy
-    is_policys: bool = False  # the policy alone says it
+    is_from_policy: bool = False  # the policy alone says it
     is_default: bool = False  # it is not, or no longer, the tenant's own
 
-    def cutoff(self, now: datetime) -> datetime:
+    def compute_cutoff(self, now: datetime) -> datetime:
         return now - timedelta(days=self.days)
 
 
@@ -83,7 +83,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
 def _default(data_class: DataClass, telemetry: Telemetry | None) -> EffectiveRule:
     if data_class in _OF_TELEMETRY and telemetry is not None:
         days = telemetry.retention_days
-        return EffectiveRule(days, None, None, "", None, is_policys=True, is_default=True)
+        return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
     return EffectiveRule(
         DATA_CLASSES[data_class].default_days, None, None, "", None, is_default=True
     )
@@ -104,4 +104,4 @@ def _rule(
     said = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
         return said
-    return replace(said, days=default.days, is_policys=default.is_policys, is_default=True)
+    return replace(said, days=default.days, is_from_policy=default.is_from_policy, is_default=True)

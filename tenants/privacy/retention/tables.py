@@ -39,13 +39,13 @@ class RetentionTable:
     # because it is young or held, keeps all that comes after it.
     chain_field: str | None = None
 
-    def rows(self, tenant_id: TenantId) -> QuerySet[Any]:
+    def select_rows(self, tenant_id: TenantId) -> QuerySet[Any]:
         return self.model._default_manager.filter(tenant_id=tenant_id)
 
-    def older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
-        return self.rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
+    def select_older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
+        return self.select_rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
 
-    def held(self, holds: Iterable[HoldPeriod]) -> Q:
+    def held_condition(self, holds: Iterable[HoldPeriod]) -> Q:
         """Matches nothing when there are no holds."""
         found = Q(pk__in=[])
         for hold in holds:
@@ -59,24 +59,28 @@ class RetentionTable:
             found |= matched or ~Q(pk__in=[])
         return found
 
-    def unheld(self, found: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
-        return found.exclude(self.held(holds)) if holds else found
+    def exclude_held(self, found: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
+        return found.exclude(self.held_condition(holds)) if holds else found
 
-    def due(
+    def select_due(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> QuerySet[Any]:
         """Older than the cutoff, and not held."""
-        return self.rows(tenant_id).filter(self.is_due(tenant_id, cutoff, holds))
+        return self.select_rows(tenant_id).filter(self.due_condition(tenant_id, cutoff, holds))
 
-    def is_due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]) -> Q:
+    def due_condition(
+        self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
+    ) -> Q:
         """As a condition. Of a chain a query."""
         due = Q(**{f"{self.time_field}__lt": cutoff})
         if holds:
-            due &= ~self.held(holds)
+            due &= ~self.held_condition(holds)
         if self.chain_field is None:
             return due
         young = Q(**{f"{self.time_field}__gte": cutoff})
-        kept = self.rows(tenant_id).filter(young | self.held(holds) if holds else young)
+        kept = self.select_rows(tenant_id).filter(
+            young | self.held_condition(holds) if holds else young
+        )
         first = kept.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
         return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
 
@@ -120,9 +124,9 @@ def count(
 def _count(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
-    found = table.rows(tenant_id).aggregate(
+    found = table.select_rows(tenant_id).aggregate(
         records=Number("*"),
-        due=Number(table.time_field, filter=table.is_due(tenant_id, cutoff, holds)),
+        due=Number(table.time_field, filter=table.due_condition(tenant_id, cutoff, holds)),
         older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
         oldest_at=Min(table.time_field),
     )
@@ -135,7 +139,7 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
     """When the oldest record of each class came to be; one without records is left out. A query,
     which reads the beginning of an index for each table."""
     parts = [
-        table.rows(tenant_id)
+        table.select_rows(tenant_id)
         .annotate(of_class=Value(data_class.value), came_at=F(table.time_field))
         .order_by(table.time_field)
         .values_list("of_class", "came_at")[:1]
@@ -155,7 +159,7 @@ def overdue_of_each(
     """How many records of each class are due by its cutoff; classes with none are left out. A
     query, and one for the beginning of each chain; it reads what is older than the cutoffs."""
     parts = [
-        table.due(tenant_id, cutoffs[data_class], holds)
+        table.select_due(tenant_id, cutoffs[data_class], holds)
         .order_by()
         .annotate(of_class=Value(data_class.value))
         .values("of_class")
@@ -181,9 +185,9 @@ def delete_batch(
     """At most `limit` of the oldest; how many."""
     holds = tuple(holds)
     for table in RETENTION_TABLES[data_class]:
-        due = table.due(tenant_id, cutoff, holds)
+        due = table.select_due(tenant_id, cutoff, holds)
         keys = list(due.order_by(table.time_field).values_list("pk", flat=True)[:limit])
         if keys:
-            deleted, _ = table.rows(tenant_id).filter(pk__in=keys).delete()
+            deleted, _ = table.select_rows(tenant_id).filter(pk__in=keys).delete()
             return deleted
     return 0

@@ -60,10 +60,10 @@ class ChunkCipher:
         return hmac.digest(self._digest_key, data, hashlib.sha256)[:_DIGEST_BYTES]
 
     def _seal(self, column: str, row: UUID, data: bytes) -> bytes:
-        return seal(self._sealing_key, data, bound_to=self._place(column, row))
+        return seal(self._sealing_key, data, bound_to=self._bind_context(column, row))
 
     def _unseal(self, column: str, row: UUID, sealed: bytes) -> bytes:
-        return unseal(self._sealing_key, sealed, bound_to=self._place(column, row))
+        return unseal(self._sealing_key, sealed, bound_to=self._bind_context(column, row))
 
-    def _place(self, column: str, row: UUID) -> bytes:
+    def _bind_context(self, column: str, row: UUID) -> bytes:
         return f"retrieval_chunk/{column}|{self._tenant_id}|{row}".encode()

@@ -13,7 +13,7 @@ class IndexConsent:
     status: TenantStatus
     policy: TenantPolicy
 
-    def covers(self, scope: RetrievalScope) -> bool:
+    def allows_repository(self, scope: RetrievalScope) -> bool:
         """A change of isolation, either way, ends it for what was kept before: in strict isolation
         nothing is the whole tenant's, and what was one user's never becomes all users'."""
         is_strict = self.policy.isolation is Isolation.STRICT
@@ -23,7 +23,7 @@ class IndexConsent:
             and is_indexing_allowed(self.policy, repository=scope.repository)
         )
 
-    def covers_file(self, scope: RetrievalScope, path: str) -> bool:
-        return self.covers(scope) and not is_excluded(
+    def allows_file(self, scope: RetrievalScope, path: str) -> bool:
+        return self.allows_repository(scope) and not is_excluded(
             self.policy, repository=scope.repository, path=path
         )

@@ -54,7 +54,7 @@ class EmbeddingEngine:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
-        answer = self._ask(
+        answer = self._send_request(
             {"model": self.model, "input": list(texts), "truncate_prompt_tokens": -1}
         )
         try:
@@ -66,7 +66,7 @@ class EmbeddingEngine:
             raise EmbeddingFailed(f"not {EMBEDDING_DIMENSIONS} numbers for each text")
         return vectors
 
-    def _ask(self, body: dict[str, object]) -> bytes:
+    def _send_request(self, body: dict[str, object]) -> bytes:
         request = urllib.request.Request(  # noqa: S310  # the operator's own address
             self._address,
             data=msgspec.json.encode(body),

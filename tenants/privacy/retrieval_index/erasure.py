@@ -89,7 +89,7 @@ def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         lock_tenant(tenant_id)
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
-        free = table.unheld(unused, holds_of(tenant_id=tenant_id))
+        free = table.exclude_held(unused, holds_of(tenant_id=tenant_id))
         num_erased = _erase(tenant_id, free, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
         return num_erased + erase_disallowed(
@@ -107,7 +107,7 @@ def _judge(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, b
             repository, path = vault_of(holder).open_name(row_id, sealed_name)
         except DecryptionFailed:
             return False  # what cannot be judged is not kept
-        return consent.covers_file(RetrievalScope(holder=holder, repository=repository), path)
+        return consent.allows_file(RetrievalScope(holder=holder, repository=repository), path)
 
     return is_allowed
 

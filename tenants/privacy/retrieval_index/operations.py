@@ -38,8 +38,8 @@ class _IndexedFile:
     vault: ChunkCipher
     file_digest: bytes
 
-    def is_covered(self) -> bool:
-        return find_consent(tenant_id=self.tenant_id).covers_file(self.scope, self.path)
+    def is_allowed(self) -> bool:
+        return find_consent(tenant_id=self.tenant_id).allows_file(self.scope, self.path)
 
     @property
     def rows(self) -> QuerySet[RetrievalChunk]:
@@ -54,7 +54,7 @@ def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now
     """
     place = _place(tenant_id, sent)
     with tenant_scope(tenant_id):
-        if not place.is_covered():
+        if not place.is_allowed():
             return 0
         held = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
     texts = _texts_by_digest(place, sent.text, model=embedder.model)
@@ -62,7 +62,7 @@ def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now
     vectors = _embed(embedder, sent.path, list(new.values()))
     with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
-        if not place.is_covered():
+        if not place.is_allowed():
             return 0
         place.rows.exclude(chunk_digest__in=list(texts)).delete()
         rows = [

@@ -68,7 +68,7 @@ def search_chunks(
         for each in found
         if each is not None
         and each.snippet.score >= MIN_SCORE
-        and consent.covers_file(scope, each.snippet.path)
+        and consent.allows_file(scope, each.snippet.path)
     ]
 
 

@@ -15,12 +15,12 @@ class RetrievalStreams:
     def __init__(self, connection: redis.Redis) -> None:
         self._connection = connection
 
-    def take(self, stream: str, *, count: int) -> list[bytes]:
+    def read(self, stream: str, *, count: int) -> list[bytes]:
         """Sealed messages, oldest first, `count` at most; b"" for an entry that holds none."""
         entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
         return [extract_sealed(fields) for _, fields in entries]
 
-    def answer(self, gateway: str, sealed: bytes) -> None:
+    def send_result(self, gateway: str, sealed: bytes) -> None:
         """For a gateway that takes no answers any more they are gone after MAX_AGE_S."""
         key = answers_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)

@@ -67,7 +67,7 @@ def _append(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
         previous_hash=bytes(head.hash),
         actor_kind=actor.kind,
         actor_id=actor.user_id,
-        actor_key=actor.signature,
+        actor_key=actor.display_name,
         address=normalize_ip(actor.address),
         request_id=actor.request_id,
         at=now,

@@ -41,7 +41,7 @@ class OperatorIdentity:
     """One of the platform's operators: no tenant's permission is ever his."""
 
     handle: str
-    may_change: bool  # a tenant; else he only looks
+    can_change: bool  # a tenant; else he only looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,22 @@ class Actor:
         return ActorKind.PLATFORM if self.user_id is None else ActorKind.USER
 
     @property
-    def answerable(self) -> UserId | None:
+    def accountable_user_id(self) -> UserId | None:
         """The person who answers for what is done; None: the platform, or a key of nobody known."""
         return self.user_id if self.grant is None else self.grant.issued_by
 
     @property
-    def signature(self) -> str:
+    def display_name(self) -> str:
         """By what he did it, as audit entries name it; "": as himself."""
         if self.operator is not None:
             return f"operator:{self.operator.handle}"
         return self.key or ""
 
     @property
-    def caller(self) -> str:
+    def rate_limit_key(self) -> str:
         """Whom limits count, and to whom kept answers belong."""
         if self.operator is not None:
-            return self.signature
+            return self.display_name
         if self.key is not None:
             return f"key:{self.key}"
         return "platform" if self.user_id is None else f"user:{self.user_id}"
@@ -94,21 +94,23 @@ class Actor:
             parts += [grant.expires_at, grant.is_superseded]
         return "|".join(str(part) for part in parts)
 
-    def may(self, permission: Permission) -> bool:
+    def has_permission(self, permission: Permission) -> bool:
         if self.operator is not None:
             return False
         is_granted = self.grant is None or permission in self.grant.permissions
         return (
-            is_granted and role_has_permission(self.role, permission) and self._is_left(permission)
+            is_granted
+            and role_has_permission(self.role, permission)
+            and self._is_allowed_while_closing(permission)
         )
 
     def require(self, permission: Permission) -> None:
         """Raises Forbidden."""
-        if self.may(permission):
+        if self.has_permission(permission):
             return
         if self.operator is not None:
             raise Forbidden("This is the tenant's own: platform operators may not.")
-        if not self._is_left(permission):
+        if not self._is_allowed_while_closing(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
             raise Forbidden(
@@ -126,7 +128,7 @@ class Actor:
         if self.is_closing:
             raise Forbidden(_CLOSING)
 
-    def _is_left(self, permission: Permission) -> bool:
+    def _is_allowed_while_closing(self, permission: Permission) -> bool:
         return not self.is_closing or permission in ALLOWED_WHILE_CLOSING
 
     def require_platform(self) -> None:
@@ -136,7 +138,7 @@ class Actor:
 
     def require_operator(self) -> None:
         """The platform itself, or one of its operators who may change tenants. Raises Forbidden."""
-        if self.operator is None or not self.operator.may_change:
+        if self.operator is None or not self.operator.can_change:
             self.require_platform()
 
 

@@ -73,7 +73,7 @@ def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
                 now=now,
             )
     for key_id in ids:
-        key_cache.drop(key_id)
+        key_cache.remove(key_id)
     return num_keys
 
 

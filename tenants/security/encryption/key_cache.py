@@ -25,23 +25,23 @@ class KeyCache:
 
     def get(self, key_id: UUID) -> bytes | None:
         with self._lock:
-            self._forget_old()
+            self._evict_expired()
             held = self._keys.get(key_id)
         return None if held is None else held[0]
 
-    def put(self, key_id: UUID, key: bytes) -> None:
+    def set(self, key_id: UUID, key: bytes) -> None:
         with self._lock:
-            self._forget_old()
+            self._evict_expired()
             self._keys.pop(key_id, None)
             self._keys[key_id] = (key, self._monotonic_s() + HOLD_S)
             if len(self._keys) > MAX_HELD:
                 self._keys.popitem(last=False)
 
-    def drop(self, key_id: UUID) -> None:
+    def remove(self, key_id: UUID) -> None:
         with self._lock:
             self._keys.pop(key_id, None)
 
-    def _forget_old(self) -> None:
+    def _evict_expired(self) -> None:
         """Also what nobody asks for any more."""
         now_s = self._monotonic_s()
         while self._keys and next(iter(self._keys.values()))[1] <= now_s:

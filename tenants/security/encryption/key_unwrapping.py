@@ -44,13 +44,13 @@ def tenant_key_of(row: TenantKey) -> bytes:
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """
     if row.wrapped is None:
-        key_cache.drop(row.id)
+        key_cache.remove(row.id)
         raise KeyDestroyed("The tenant's key was destroyed.")
     if (held := key_cache.get(row.id)) is not None:
         return held
     bound_to = tenant_key_place(TenantId(str(row.tenant_id)), row.id)
-    key = root_keys().of(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
-    key_cache.put(row.id, key)
+    key = root_keys().get(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
+    key_cache.set(row.id, key)
     return key
 
 

@@ -65,7 +65,7 @@ def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
             TenantKey.objects.filter(tenant_id=tenant_id, id=row.id).update(
                 wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
             )
-            key_cache.drop(row.id)
+            key_cache.remove(row.id)
             shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), None))
         note_once_committed(tenant_id, [key.key_id for key in shredded])
     return shredded

@@ -56,7 +56,7 @@ class RootKeys:
     current: RootKey
     by_id: Mapping[str, RootKey]  # the current one, too
 
-    def of(self, key_id: str) -> RootKey:
+    def get(self, key_id: str) -> RootKey:
         """Raises RootKeyMissing."""
         try:
             return self.by_id[key_id]

@@ -153,7 +153,7 @@ def _destroy_unused(tenant_id: TenantId, now: datetime) -> None:
                 tenant_id=tenant_id, tenant_key_id=row.id, destroyed_at=None
             ).exists():
                 keys.filter(id=row.id).update(wrapped=None, destroyed_at=now)
-                key_cache.drop(row.id)
+                key_cache.remove(row.id)
 
 
 def _is_used(root_key_id: str) -> bool:

@@ -70,7 +70,7 @@ def _try_to_wrap(root_key: RootKey) -> None:
 
 def _fault(keys: RootKeys, row: RootKeyUse) -> str | None:
     try:
-        opened = keys.of(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
+        opened = keys.get(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
     except DecryptionFailed:
         opened = b""
     except EncryptionFailed as error:

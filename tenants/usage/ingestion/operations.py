@@ -60,10 +60,10 @@ def ingest_all(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageI
 
     Raises redis.RedisError or django.db.OperationalError, and then has lost nothing.
     """
-    stream.open()
+    stream.create()
     done = UsageIngestion()
     for _ in range(max_batches):
-        entries = stream.claim() or stream.read()
+        entries = stream.claim_abandoned() or stream.read_new()
         if not entries:
             break
         _ingest(stream, entries, done)
@@ -79,7 +79,7 @@ def _ingest(stream: UsageStream, entries: Sequence[StreamEntry], done: UsageInge
         done.records += _insert(tenant_id, rows, batch.rejected)
     # From here on all of it is committed. A crash now repeats the batch, which changes nothing but
     # that rejected records are parked twice.
-    stream.settle(entries, batch.rejected)
+    stream.acknowledge(entries, batch.rejected)
     done.rejected += len(batch.rejected)
     for reason, count in Counter(record.reason for record in batch.rejected).items():
         logger.warning("usage.rejected", reason=reason, records=count)

@@ -45,7 +45,7 @@ class UsageStream:
         self._consumer = consumer
         self._claim_after_ms = claim_after_ms
 
-    def open(self) -> None:
+    def create(self) -> None:
         """Makes the group, and the stream, unless they are there."""
         try:
             self._connection.xgroup_create(USAGE_STREAM, USAGE_GROUP, id="0", mkstream=True)
@@ -53,7 +53,7 @@ class UsageStream:
             if not str(error).startswith("BUSYGROUP"):
                 raise
 
-    def claim(self) -> list[StreamEntry]:
+    def claim_abandoned(self) -> list[StreamEntry]:
         """Entries that a dead consumer left pending, BATCH_ENTRIES at most."""
         answer: Any = self._connection.xautoclaim(
             USAGE_STREAM,
@@ -64,14 +64,14 @@ class UsageStream:
         )
         return _entries(answer[1])
 
-    def read(self) -> list[StreamEntry]:
+    def read_new(self) -> list[StreamEntry]:
         """New entries, BATCH_ENTRIES at most; does not wait."""
         answer: Any = self._connection.xreadgroup(
             USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
         )
         return [entry for _, rows in answer for entry in _entries(rows)]
 
-    def arrived_until(self, *, now: datetime) -> datetime:
+    def find_arrived_until(self, *, now: datetime) -> datetime:
         """What had come before is in the tables; what came since is pending, or not yet read."""
         answer: Any = self._connection.xrange(USAGE_STREAM, count=1)
         if not answer:
@@ -79,7 +79,9 @@ class UsageStream:
         milliseconds = int(answer[0][0].partition(b"-")[0])
         return min(now, from_unix_ms(milliseconds))
 
-    def settle(self, entries: Sequence[StreamEntry], rejected: Sequence[RejectedRecord]) -> None:
+    def acknowledge(
+        self, entries: Sequence[StreamEntry], rejected: Sequence[RejectedRecord]
+    ) -> None:
         """Parks what was rejected, then acknowledges and deletes: one transaction of Redis."""
         ids = [entry.entry_id for entry in entries]
         pipeline = self._connection.pipeline(transaction=True)

@@ -18,7 +18,7 @@ class IntervalEstimate:
     high: float
 
     @property
-    def leaves_zero_out(self) -> bool:
+    def excludes_zero(self) -> bool:
         """Of a difference: it is more than chance would make of none."""
         return self.low > 0 or self.high < 0
 

@@ -67,10 +67,10 @@ class VariantView:
     is_control: bool
     row: ReportRow  # its people and counts; suppressed
     measured: VariantMetrics
-    against_control: VariantMetrics
+    difference_to_control: VariantMetrics
 
     @property
-    def is_few(self) -> bool:
+    def has_few_users(self) -> bool:
         return self.row.counts is not None and self.row.counts.shown < MIN_SHOWN
 
 
@@ -93,7 +93,7 @@ def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
     """By name. Raises Forbidden, Invalid. Four queries; two or three more of a part."""
     is_own = is_limited_to_own(actor, ReportKind.QUALITY)
     check(asked)
-    since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
+    since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
     with tenant_scope(actor.tenant_id):
         rows = rollups_for(actor, asked, is_own=is_own)
         found = compute_breakdown(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
@@ -117,7 +117,7 @@ def _first_tokens(
     """Of variants that fewer people than `min_users` had in that time, nothing."""
     records = UsageRecord.objects.filter(
         _FINISHED,
-        apply_filter(actor, asked.only, is_raw=True),
+        apply_filter(actor, asked.filter, is_raw=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
         occurred_at__lt=asked.ends_at,

@@ -25,14 +25,16 @@ def read_filter_options(
 
 def choices_of(actor: Actor, asked: ReportQuery, *, is_own: bool) -> FilterOptions:
     """Inside the tenant's scope. Of all that was used then, not of the part that is asked about."""
-    rows = list(rollups_for(actor, asked.whole, is_own=is_own).values_list(*COLUMNS).distinct())
+    rows = list(
+        rollups_for(actor, asked.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
+    )
     return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
 
 
 def names_of_teams(actor: Actor, *, known: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Inside the tenant's scope. None for who may not see them. `known`: as they were read
     already."""
-    if not actor.may(Permission.READ_TEAMS):
+    if not actor.has_permission(Permission.READ_TEAMS):
         return {}
     if known is not None:
         return known

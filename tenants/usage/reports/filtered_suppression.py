@@ -43,7 +43,7 @@ class FilteredUsage:
     min_users: int
     team_names: Mapping[str, str]  # by id; empty, too, where nobody asks about teams
 
-    def who(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
+    def users_by_cell(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
         """By what it is narrowed by, and by `more` columns. One query."""
         columns = self._columns(*more)
         found: defaultdict[Cell, set[str]] = defaultdict(set)
@@ -51,7 +51,7 @@ class FilteredUsage:
             found[tuple(cell)].add(str(user_id))
         return self._parts(columns, found)
 
-    def who_at(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
+    def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
         """The same by hour or day. One query."""
         columns = self._columns()
         found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
@@ -60,32 +60,37 @@ class FilteredUsage:
             found[at][tuple(cell)] = who.split()
         return {at: self._parts(columns, found[at]) for at in sorted(found)}
 
-    def together(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
+    def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
         """Several times as one."""
         found: defaultdict[Cell, set[str]] = defaultdict(set)
         for parts in times:
-            for cell, people in parts.used.people_of.items():
+            for cell, people in parts.users.people_of.items():
                 found[cell] |= people
         return self._parts(self._columns(), found)
 
-    def why_hidden(self, parts: SuppressionTable) -> Suppression | None:
+    def find_suppression(self, parts: SuppressionTable) -> Suppression | None:
         """The part as a whole. None: it may be told."""
         dimensions = self._dimensions()
-        return parts.hidden(dimensions).get(self._cell(dimensions))
+        return parts.find_suppressed(dimensions).get(self._cell(dimensions))
 
-    def hidden_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
+    def find_suppressed_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
         """Of the part's groups by a column, or by team."""
         dimensions = self._dimensions(name)
         place = dimensions.index(name)
-        hidden = parts.hidden(dimensions).items()
-        return {cell[place]: why for cell, why in hidden if self._has(dimensions, cell)}
+        hidden = parts.find_suppressed(dimensions).items()
+        return {cell[place]: why for cell, why in hidden if self._is_in_filter(dimensions, cell)}
 
-    def hidden_times(self, times: Mapping[str, SuppressionTable]) -> dict[str, Suppression]:
+    def find_suppressed_times(
+        self, times: Mapping[str, SuppressionTable]
+    ) -> dict[str, Suppression]:
         """Each hour or day is judged as if it alone were asked about."""
         dimensions = self._dimensions()
         cell = self._cell(dimensions)
-        hidden = {at: why for at, parts in times.items() if (why := self.why_hidden(parts))}
-        people = {at: parts.used.of(dimensions).get(cell, People()) for at, parts in times.items()}
+        hidden = {at: why for at, parts in times.items() if (why := self.find_suppression(parts))}
+        people = {
+            at: parts.users.users_by_cell(dimensions).get(cell, People())
+            for at, parts in times.items()
+        }
         return find_suppressed_groups(people, min_users=self.min_users, hidden=hidden)
 
     def _parts(
@@ -108,7 +113,7 @@ class FilteredUsage:
     def _cell(self, dimensions: Dimensions) -> Cell:
         return tuple(self._value(name) or "" for name in dimensions)
 
-    def _has(self, dimensions: Dimensions, cell: Cell) -> bool:
+    def _is_in_filter(self, dimensions: Dimensions, cell: Cell) -> bool:
         wanted = map(self._value, dimensions)
         return all(one is None or one == value for one, value in zip(wanted, cell, strict=True))
 

@@ -24,7 +24,7 @@ class ReportFilter:
     team_id: UUID | None = None  # its members, as they are now
 
     @property
-    def is_everything(self) -> bool:
+    def is_empty(self) -> bool:
         return self == NO_FILTER
 
 
@@ -54,7 +54,7 @@ def _members(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
 def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
     """All of the tenant's, or the actor's own. Raises Forbidden."""
     records = records.filter(tenant_id=actor.tenant_id)
-    if actor.may(Permission.READ_USAGE):
+    if actor.has_permission(Permission.READ_USAGE):
         return records
     actor.require(Permission.READ_OWN_USAGE)
     return records.none() if actor.user_id is None else records.filter(user_id=actor.user_id)

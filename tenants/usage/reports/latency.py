@@ -52,7 +52,7 @@ class LatencyRow:
         return FIRST_TOKEN_TARGETS_MS[self.mode]
 
     @property
-    def is_kept(self) -> bool:
+    def is_on_target(self) -> bool:
         return self.p99_ms is not None and self.p99_ms < self.target_ms
 
 

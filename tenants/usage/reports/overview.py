@@ -78,7 +78,9 @@ def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
     with tenant_scope(actor.tenant_id):
         about = _about(actor, now)
         min_users = 1 if is_own else about.min_users
-        rows, earlier = (rollups_for(actor, each, is_own=is_own) for each in (asked, asked.before))
+        rows, earlier = (
+            rollups_for(actor, each, is_own=is_own) for each in (asked, asked.previous_period)
+        )
         found = compute_breakdown(rows, asked, BY, names=_NAMES)
         before = compute_breakdown(earlier, asked, (), names=_NAMES).every
         hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
@@ -107,22 +109,26 @@ def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
 
 
 def _sees_quality(actor: Actor) -> bool:
-    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+    return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
+        Permission.READ_OWN_QUALITY
+    )
 
 
 def _speeds(
     actor: Actor, asked: ReportQuery, hidden: SuppressedOverview, *, is_own: bool, min_users: int
 ) -> LatencyReport:
-    if asked.only.is_everything and not is_own:
+    if asked.filter.is_empty and not is_own:
         return add_speeds(
             actor.tenant_id,
-            begins_at=asked.begins_at,
+            begins_at=asked.starts_at,
             ends_at=asked.ends_at,
             by_hour=asked.hours_until is not None,
         )
     found = read_speeds(
-        visible_to(actor, UsageRecord.objects.filter(apply_filter(actor, asked.only, is_raw=True))),
-        begins_at=asked.begins_at,
+        visible_to(
+            actor, UsageRecord.objects.filter(apply_filter(actor, asked.filter, is_raw=True))
+        ),
+        begins_at=asked.starts_at,
         ends_at=asked.ends_at,
         min_users=min_users,
     )
@@ -142,7 +148,7 @@ def _about(actor: Actor, now: datetime) -> _OverviewScope:
         is_hard=_one(first, "is_hard"),
     ).get(id=actor.tenant_id)
     found: dict[str, Any] = vars(row)
-    sees_spend = actor.may(Permission.READ_BILLING) and found["currency"] is not None
+    sees_spend = actor.has_permission(Permission.READ_BILLING) and found["currency"] is not None
     spend = Spend(
         spent_micros=found["spent"] or 0,
         limit_micros=found["limit"],
@@ -159,6 +165,6 @@ def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
 def _choices(
     actor: Actor, asked: ReportQuery, found: Breakdown, hidden: SuppressedOverview, *, is_own: bool
 ) -> Mapping[str, list[str]]:
-    if asked.only.is_everything:
+    if asked.filter.is_empty:
         return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
     return hidden.choices or choices_of(actor, asked, is_own=is_own)

@@ -59,13 +59,13 @@ class ReportQuery:
     start: date
     end: date
     group_by: GroupBy | None = None  # None: the total only
-    only: ReportFilter = NO_FILTER
+    filter: ReportFilter = NO_FILTER
     # The 24 hours that end with this one's, instead of `start` to `end`; by "day" then means by
     # hour. None: days.
     hours_until: datetime | None = None
 
     @property
-    def begins_at(self) -> datetime:
+    def starts_at(self) -> datetime:
         if self.hours_until is None:
             return datetime.combine(self.start, time(), UTC)
         return self.ends_at - timedelta(days=1)
@@ -77,16 +77,16 @@ class ReportQuery:
         return self.hours_until.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
     @property
-    def before(self) -> "ReportQuery":
+    def previous_period(self) -> "ReportQuery":
         """The period of the same length that ends where this one begins."""
         length = self.end - self.start
         hours_until = self.hours_until and self.hours_until - timedelta(days=1)
         return replace(self, start=self.start - length, end=self.start, hours_until=hours_until)
 
     @property
-    def whole(self) -> "ReportQuery":
+    def without_filter(self) -> "ReportQuery":
         """Of the same time everything."""
-        return replace(self, only=NO_FILTER)
+        return replace(self, filter=NO_FILTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    asked: ReportQuery
+    query: ReportQuery
     rows: list[ReportRow]
     total: ReportRow
     complete_until: datetime | None  # None: nothing was counted yet
@@ -122,16 +122,16 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
         groups, every = _groups_and_total(actor, days, asked)
         labels = _labels(actor, asked.group_by)
         min_users = 1 if is_own else min_group_size(actor)
-        if asked.only.is_everything:
+        if asked.filter.is_empty:
             whole = suppress_total(kind, every.users, min_users)
             hidden = _hidden(groups, every, asked.group_by, min_users)
         else:
             whole, hidden = _hidden_of_part(actor, asked, min_users)
         until = complete_until(actor.tenant_id)
-    if whole is not None and not asked.only.is_everything:
+    if whole is not None and not asked.filter.is_empty:
         hidden = dict.fromkeys(groups, whole)  # together they are what is not to be told
     return Report(
-        asked=asked,
+        query=asked,
         rows=[_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())],
         total=_row("", every, {}, whole),
         complete_until=until,
@@ -141,7 +141,7 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
 
 def is_limited_to_own(actor: Actor, kind: ReportKind) -> bool:
     """Else of all. Raises Forbidden."""
-    if actor.may(PERMISSIONS[kind][0]):
+    if actor.has_permission(PERMISSIONS[kind][0]):
         return False
     actor.require(PERMISSIONS[kind][1])
     return True
@@ -163,8 +163,8 @@ def rollups_for(
     actor: Actor, asked: ReportQuery, *, is_own: bool
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """The roll-ups of what is asked about, as rows of one column set."""
-    of_all = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
-    rows = of_all.filter(apply_filter(actor, asked.only))
+    of_all = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
+    rows = of_all.filter(apply_filter(actor, asked.filter))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
@@ -188,7 +188,7 @@ def _groups_and_total(
         return {}, _whole(days)
     if asked.group_by is GroupBy.TEAM:
         of_user = _by_user(days)
-        return _teams(actor, of_user, asked.only), _of_users(of_user, of_user)
+        return _teams(actor, of_user, asked.filter), _of_users(of_user, of_user)
     groups = _groups(days, asked)
     return groups, _sum(groups)
 
@@ -272,7 +272,7 @@ def _hidden(
 def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> Suppression | None:
     """Of all. Usage is the tenant's bill: it sees the whole of it, however few its people are."""
     is_hidden = kind is ReportKind.QUALITY and 0 < len(users) < min_users
-    return Suppression.SMALL if is_hidden else None
+    return Suppression.TOO_FEW_USERS if is_hidden else None
 
 
 def _hidden_of_part(
@@ -283,15 +283,15 @@ def _hidden_of_part(
     if min_users == 1:
         return None, {}
     group_by = asked.group_by
-    part = filter_usage(actor, asked.only, min_users=min_users, by_team=group_by is GroupBy.TEAM)
-    rows = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
+    part = filter_usage(actor, asked.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    rows = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
     if group_by is GroupBy.DAY:
-        times = {time_key(asked, at): parts for at, parts in part.who_at(rows).items()}
-        return part.why_hidden(part.together(times.values())), part.hidden_times(times)
+        times = {time_key(asked, at): parts for at, parts in part.users_by_time(rows).items()}
+        return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
     if group_by is None:
-        return part.why_hidden(part.who(rows)), {}
-    parts = part.who(rows, group_by.value)
-    return part.why_hidden(parts), part.hidden_groups(parts, group_by.value)
+        return part.find_suppression(part.users_by_cell(rows)), {}
+    parts = part.users_by_cell(rows, group_by.value)
+    return part.find_suppression(parts), part.find_suppressed_groups(parts, group_by.value)
 
 
 def _row(

@@ -28,7 +28,7 @@ _NOTHING: Final[Mapping[Any, "Suppression"]] = MappingProxyType({})
 
 
 class Suppression(StrEnum):
-    SMALL = "fewer users than the tenant's minimum"
+    TOO_FEW_USERS = "fewer users than the tenant's minimum"
     COMPLEMENTARY = "so that a smaller group cannot be told by subtraction"
 
 
@@ -43,7 +43,9 @@ def find_suppressed_groups(
     several groups with all that he did; None: what he did is in one of them. `hidden`: what is not
     to be told for other reasons, nor by subtraction."""
     found = dict(hidden) | {
-        key: Suppression.SMALL for key, users in users_of.items() if 0 < len(users) < min_users
+        key: Suppression.TOO_FEW_USERS
+        for key, users in users_of.items()
+        if 0 < len(users) < min_users
     }
     if everybody is not None:
         found = _nearly_another(users_of, everybody, min_users) | found
@@ -56,7 +58,7 @@ def find_suppressed_groups(
     while shown:
         if not _is_safe([users_of[key] for key in found], min_users):
             told = shown[0]
-        elif overlap is None or (told := overlap.told(shown)) is None:
+        elif overlap is None or (told := overlap.find_disclosed(shown)) is None:
             break
         shown.remove(told)
         found[told] = Suppression.COMPLEMENTARY
@@ -85,16 +87,16 @@ class _Overlap(Generic[_Key]):
         self._everybody = everybody
         self._min_users = min_users
         by_size = sorted(users_of, key=lambda key: len(users_of[key]))
-        self._pairs = [pair for pair in combinations(by_size, 2) if self._tells(*pair)]
+        self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
 
-    def told(self, shown: list[_Key]) -> _Key | None:
+    def find_disclosed(self, shown: list[_Key]) -> _Key | None:
         """The smallest of those that tell of a few. None: they do not."""
         rest = self._everybody.difference(*(self._users_of[key] for key in shown))
         if 0 < len(rest) < self._min_users:
             return shown[0]
         return next((one for one, other in self._pairs if one in shown and other in shown), None)
 
-    def _tells(self, one: _Key, other: _Key) -> bool:
+    def _discloses(self, one: _Key, other: _Key) -> bool:
         """The total without both: who is in one of them is gone, who is in both is there with a
         minus, who is in neither with a plus."""
         these, those = self._users_of[one], self._users_of[other]

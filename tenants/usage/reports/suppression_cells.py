@@ -38,7 +38,7 @@ class CellUsers:
     people_of: Mapping[Cell, People]
     members: Mapping[str, People]  # by team; empty: nobody asks about teams
 
-    def of(self, dimensions: Dimensions) -> dict[Cell, People]:
+    def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
         """Teams last, where they are asked about. Those that nobody of is there are not."""
         columns = tuple(name for name in dimensions if name != TEAM)
         found = self._of_columns(columns)
@@ -62,19 +62,19 @@ class CellUsers:
 
 class SuppressionTable:
     def __init__(self, used: CellUsers, min_users: int) -> None:
-        self.used = used
+        self.users = used
         self._min_users = min_users
         self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
 
-    def hidden(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
+    def find_suppressed(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
         """The parts by all of `dimensions` that are not to be told; teams come last of them."""
         if dimensions not in self._hidden:
-            self._hidden[dimensions] = self._suppressed(dimensions)
+            self._hidden[dimensions] = self._compute_suppressed(dimensions)
         return self._hidden[dimensions]
 
-    def _suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
-        people_of = self.used.of(dimensions)
-        found = self._hidden_by_themselves(dimensions, people_of)
+    def _compute_suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
+        people_of = self.users.users_by_cell(dimensions)
+        found = self._find_small(dimensions, people_of)
         num_before = -1
         while num_before != len(found):
             num_before = len(found)
@@ -86,23 +86,27 @@ class SuppressionTable:
                     )
         return found
 
-    def _hidden_by_themselves(
+    def _find_small(
         self, dimensions: Dimensions, people_of: Mapping[Cell, People]
     ) -> dict[Cell, Suppression]:
         found = {}
-        divide = _ComplementGroups(self.used, dimensions)
+        divide = _ComplementGroups(self.users, dimensions)
         for cell, people in people_of.items():
-            if self._are_few(people):
-                found[cell] = Suppression.SMALL
-            elif self._is_in_hidden(dimensions, cell) or any(map(self._are_few, divide.by(cell))):
+            if self._is_too_small(people):
+                found[cell] = Suppression.TOO_FEW_USERS
+            elif self._is_in_suppressed(dimensions, cell) or any(
+                map(self._is_too_small, divide.overlapping_users(cell))
+            ):
                 found[cell] = Suppression.COMPLEMENTARY
         return found
 
-    def _is_in_hidden(self, dimensions: Dimensions, cell: Cell) -> bool:
+    def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
         places = range(len(dimensions))
-        return any(_without(cell, n) in self.hidden(_without(dimensions, n)) for n in places)
+        return any(
+            _without(cell, n) in self.find_suppressed(_without(dimensions, n)) for n in places
+        )
 
-    def _are_few(self, people: People) -> bool:
+    def _is_too_small(self, people: People) -> bool:
         return 0 < len(people) < self._min_users
 
     def _lines(
@@ -110,12 +114,12 @@ class SuppressionTable:
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
         """Each with the people of its total, where its parts overlap."""
         across = _without(dimensions, place)
-        totals = self.used.of(across) if dimensions[place] == TEAM else {}
+        totals = self.users.users_by_cell(across) if dimensions[place] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
         for cell in sorted(people_of):
             lines[_without(cell, place)][cell] = people_of[cell]
         for total, line in lines.items():
-            if total not in self.hidden(across):
+            if total not in self.find_suppressed(across):
                 yield line, totals.get(total)
 
 
@@ -124,10 +128,10 @@ class _ComplementGroups:
 
     def __init__(self, used: CellUsers, dimensions: Dimensions) -> None:
         self._members = used.members if TEAM in dimensions else None
-        self._people_of = used.of(tuple(name for name in dimensions if name != TEAM))
+        self._people_of = used.users_by_cell(tuple(name for name in dimensions if name != TEAM))
         self._found: dict[Cell, list[People]] = {}
 
-    def by(self, cell: Cell) -> Iterator[People]:
+    def overlapping_users(self, cell: Cell) -> Iterator[People]:
         if self._members is None:
             yield from self._by_columns(cell)
             return

@@ -42,7 +42,9 @@ class _LastMinutePercentiles(Aggregate):
 
 
 def sees_accepted(actor: Actor) -> bool:
-    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+    return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
+        Permission.READ_OWN_QUALITY
+    )
 
 
 def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
@@ -61,7 +63,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
             users=Count("user_id", distinct=True),
             min_users=Max(_min_users(actor)),
         )
-    is_own = not actor.may(Permission.READ_USAGE)
+    is_own = not actor.has_permission(Permission.READ_USAGE)
     is_told = is_own or not 0 < taken["users"] < taken["min_users"]
     p50_ms, p99_ms = found["percentiles"] or (None, None)
     return LastMinute(

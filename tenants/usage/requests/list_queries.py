@@ -33,18 +33,18 @@ class EndingFilter(StrEnum):
     """Several ways of ending, as people ask for them."""
 
     COMPLETED = "completed"
-    TAKEN_BACK = "taken_back"
+    CANCELLED = "taken_back"
     WITHHELD = "withheld"
-    NOT_SERVED = "not_served"
+    REJECTED = "not_served"
     ERROR = "error"
 
 
 _FINISHES: Final = MappingProxyType(
     {
         EndingFilter.COMPLETED: (FinishReason.STOP, FinishReason.LENGTH),
-        EndingFilter.TAKEN_BACK: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
+        EndingFilter.CANCELLED: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
         EndingFilter.WITHHELD: (FinishReason.FILTERED,),
-        EndingFilter.NOT_SERVED: (FinishReason.SHED, FinishReason.BUDGET),
+        EndingFilter.REJECTED: (FinishReason.SHED, FinishReason.BUDGET),
         EndingFilter.ERROR: (FinishReason.ERROR,),
     }
 )
@@ -53,14 +53,14 @@ _FINISHES: Final = MappingProxyType(
 class RequestSort(StrEnum):
     NEWEST = "newest"
     SLOW = "slow"  # by first token, the latest first
-    BUSY = "busy"  # by how many were at the replica already
+    REPLICA_LOAD = "busy"  # by how many were at the replica already
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFilter:
-    begins_at: datetime
+    starts_at: datetime
     ends_at: datetime
-    only: ReportFilter = NO_FILTER
+    filter: ReportFilter = NO_FILTER
     mode: Mode | None = None
     ended: EndingFilter | None = None
     order: RequestSort = RequestSort.NEWEST
@@ -69,12 +69,12 @@ class RequestFilter:
     def since(self) -> datetime:
         """Where the list begins, later than what was asked about where that is long."""
         longest = MAX_LISTED if self.order is RequestSort.NEWEST else MAX_SORTED
-        return max(self.begins_at, self.ends_at - longest)
+        return max(self.starts_at, self.ends_at - longest)
 
     @property
     def filters(self) -> dict[str, str]:
         """As the audit trail has them; empty: none."""
-        said = {**asdict(self.only), "mode": self.mode, "ended": self.ended}
+        said = {**asdict(self.filter), "mode": self.mode, "ended": self.ended}
         return {name: str(value) for name, value in said.items() if value is not None}
 
 
@@ -147,7 +147,7 @@ def _page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[R
 
 def _found(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
     found = UsageRecord.objects.filter(
-        apply_filter(actor, wanted.only, is_raw=True),
+        apply_filter(actor, wanted.filter, is_raw=True),
         occurred_at__gte=wanted.since,
         occurred_at__lt=wanted.ends_at,
     )
@@ -163,7 +163,7 @@ def _sorted(
 ) -> QuerySet[UsageRecord]:
     if order is RequestSort.SLOW:
         return found.filter(first_token_ms__isnull=False).order_by("-first_token_ms", "request_id")
-    if order is RequestSort.BUSY:
+    if order is RequestSort.REPLICA_LOAD:
         return found.order_by(F("num_in_flight_at_replica").desc(nulls_last=True), "request_id")
     if after is not None:
         earlier = Q(occurred_at__lt=after.at)

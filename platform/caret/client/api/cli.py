@@ -54,7 +54,7 @@ def run(
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _complain(str(error), EXIT_USAGE)
     try:
-        document = caller.ask(ApiRequest("GET", DESCRIPTION_PATH)).json()
+        document = caller.request(ApiRequest("GET", DESCRIPTION_PATH)).json()
         options = build_parser(read_operations(document)).parse_args(argv)
         return _carry_out(caller, options)
     except ApiError as error:
@@ -81,7 +81,7 @@ def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Resp
     asked = _asked(options)
     wants_all = bool(vars(options).get("all"))
     while True:
-        response = caller.ask(asked)
+        response = caller.request(asked)
         yield response
         cursor = response.json().get("next_cursor") if wants_all else None
         if cursor is None:

@@ -53,7 +53,7 @@ def export(caller: Caller, options: argparse.Namespace) -> dict[str, Any]:
     """What was fetched, and where it is. Raises Unanswered, Refused, ChecksumMismatch, OSError."""
     asked = _request(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
-    found = caller.ask(ApiRequest("POST", PATH, {}, headers, asked)).json()
+    found = caller.request(ApiRequest("POST", PATH, {}, headers, asked)).json()
     found = _poll(caller, found, options.max_wait_s)
     return _fetch(caller, found, options.into)
 
@@ -75,10 +75,10 @@ def _poll(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str,
         if waited_s >= max_wait_s:
             raise ApiError(0, "not_yet", f"The export {found['id']} is not built yet.", None)
         _show_progress(found)
-        caller.wait(pause_s)
+        caller.wait_before_retry(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
-        found = caller.ask(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
+        found = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
     if found["state"] != "finished":
         raise ApiError(0, found["state"], found["error"] or f"It is {found['state']}.", None)
     return found
@@ -91,8 +91,10 @@ def _show_progress(found: dict[str, Any]) -> None:
 
 
 def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any]:
-    proof = caller.ask(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
-    link = caller.ask(ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)).json()
+    proof = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
+    link = caller.request(
+        ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)
+    ).json()
     # A name is the server's word: it names a file here, never a folder.
     file = folder / Path(found["name"]).name
     part = file.with_name(f".{file.name}.part")
@@ -109,7 +111,7 @@ def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any
 def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
     with part.open("wb") as out:
-        for piece in caller.fetch(path):
+        for piece in caller.download(path):
             out.write(piece)
             digest.update(piece)
             num_bytes += len(piece)

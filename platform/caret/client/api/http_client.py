@@ -61,7 +61,7 @@ class Caller:
     def close(self) -> None:
         self._client.close()
 
-    def ask(self, asked: ApiRequest) -> httpx.Response:
+    def request(self, asked: ApiRequest) -> httpx.Response:
         """Raises Unanswered, Refused."""
         pause_s = _FIRST_PAUSE_S
         for is_last in (*[False] * (MAX_TRIES - 1), True):
@@ -80,7 +80,7 @@ class Caller:
             pause_s *= 2
         raise AssertionError("the last try returns or raises")
 
-    def fetch(self, path: str) -> Iterator[bytes]:
+    def download(self, path: str) -> Iterator[bytes]:
         """A file, piece by piece; once, as what was got of it cannot be taken back. Raises
         Unanswered, Refused."""
         try:
@@ -91,7 +91,7 @@ class Caller:
         except httpx.HTTPError as error:
             raise ServerUnreachable(f"{self._client.base_url} does not answer: {error}") from error
 
-    def wait(self, seconds: float) -> None:
+    def wait_before_retry(self, seconds: float) -> None:
         self._sleep(seconds)
 
     def _send(self, asked: ApiRequest) -> httpx.Response:

@@ -19,7 +19,7 @@ class Bulkhead:
         self._lock = threading.Lock()
 
     @contextmanager
-    def taken(self, holder: str) -> Iterator[None]:
+    def acquire(self, holder: str) -> Iterator[None]:
         """Raises BulkheadFull."""
         with self._lock:
             if self._taken[holder] >= self._max_each or self._taken.total() >= self._max_all:

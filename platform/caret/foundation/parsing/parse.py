@@ -60,7 +60,7 @@ class ParseBudget:
     spent_s: float = 0.0
 
     @contextmanager
-    def spend(self) -> Iterator[IsLate]:
+    def parse_slot(self) -> Iterator[IsLate]:
         """Yields what tells whether the time is over. Raises Unparsed: nothing is left."""
         if self.spent_s >= self.total_s:
             raise ParseAbandoned
@@ -75,7 +75,7 @@ def parse(grammar: Grammar, source: bytes, allowance: ParseBudget) -> Tree:
     """Raises Unparsed."""
     if grammar is Grammar.YAML and _num_yaml_columns(source) > MAX_YAML_COLUMNS:
         raise ParseAbandoned
-    with allowance.spend() as is_late:
+    with allowance.parse_slot() as is_late:
         return _parse(grammar, source, is_late)
 
 

@@ -26,7 +26,7 @@ class Month:
     def start(self) -> date:
         return date(self.year, self.number, 1)
 
-    def later(self, months: int) -> "Month":
+    def plus_months(self, months: int) -> "Month":
         years, zero_based = divmod(self.number - 1 + months, 12)
         return Month(self.year + years, zero_based + 1)
 
@@ -73,7 +73,7 @@ def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> b
 
 
 def _month_sql(table: str, name: str, month: Month) -> list[str]:
-    low, high = month.start.isoformat(), month.later(1).start.isoformat()
+    low, high = month.start.isoformat(), month.plus_months(1).start.isoformat()
     default = _default_name(table)
     span = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
     return [

@@ -55,12 +55,12 @@ class _RequestSlot:
         self._places = places
         self.is_held = True
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         if self.is_held:
             self.is_held = False
             self._places.release()
 
-    async def take_again(self) -> None:
+    async def acquire(self) -> None:
         await self._places.acquire()
         self.is_held = True
 
@@ -81,18 +81,20 @@ class ConcurrencyLimitMiddleware:
             return
         body = _RequestBody(_address(scope), self._limits.uncounted_bytes)
         try:
-            if not await self._read(body, receive):
+            if not await self._read_body(body, receive):
                 return  # the client has left
-            async with self._place() as place:
-                await self._application(scope, body.replayed(receive), self._stallable(send, place))
+            async with self._acquire_slot() as place:
+                await self._application(
+                    scope, body.make_receive(receive), self._make_stallable_send(send, place)
+                )
         except _TransferTooSlow:
             await _refuse(send, 408, _SLOW)
         except _AtCapacity:
             await _refuse(send, 503, _BUSY)
         finally:
-            self._hold(body, -body.num_counted_bytes)
+            self._reserve_bytes(body, -body.num_counted_bytes)
 
-    async def _read(self, body: "_RequestBody", receive: Receive) -> bool:
+    async def _read_body(self, body: "_RequestBody", receive: Receive) -> bool:
         """False when the client left meanwhile. Raises _TooSlow, _Busy."""
         try:
             async with asyncio.timeout(self._limits.max_transfer_s):
@@ -100,13 +102,13 @@ class ConcurrencyLimitMiddleware:
                     event = await receive()
                     if event["type"] == "http.disconnect":
                         return False
-                    self._hold(body, body.add(event))
+                    self._reserve_bytes(body, body.add_event(event))
                     self._check_held_bytes(body)
         except TimeoutError as error:
             raise _TransferTooSlow from error
         return True
 
-    def _hold(self, body: "_RequestBody", num_bytes: int) -> None:
+    def _reserve_bytes(self, body: "_RequestBody", num_bytes: int) -> None:
         self._num_held_bytes += num_bytes
         self._held_by_address[body.address] += num_bytes
         if not self._held_by_address[body.address]:
@@ -122,7 +124,7 @@ class ConcurrencyLimitMiddleware:
             raise _AtCapacity
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[_RequestSlot]:
+    async def _acquire_slot(self) -> AsyncIterator[_RequestSlot]:
         try:
             async with asyncio.timeout(self._limits.max_wait_s):
                 await self._places.acquire()
@@ -132,9 +134,9 @@ class ConcurrencyLimitMiddleware:
         try:
             yield place
         finally:
-            place.give_back()
+            place.release()
 
-    def _stallable(self, send: Send, place: _RequestSlot) -> Send:
+    def _make_stallable_send(self, send: Send, place: _RequestSlot) -> Send:
         """`send`, which gives the place back after `stall_s`, and takes one again when done."""
         loop = asyncio.get_running_loop()
 
@@ -146,7 +148,7 @@ class ConcurrencyLimitMiddleware:
                         ending.reschedule(loop.time())
                         return
                     self._num_stalled += 1
-                    place.give_back()
+                    place.release()
 
                 timer = loop.call_later(self._limits.stall_s, stall)
                 try:
@@ -156,7 +158,7 @@ class ConcurrencyLimitMiddleware:
                     if not place.is_held:
                         self._num_stalled -= 1
             if not place.is_held:
-                await place.take_again()
+                await place.acquire()
 
         return sent
 
@@ -186,14 +188,14 @@ class _RequestBody:
     def num_counted_bytes(self) -> int:
         return max(len(self._bytes) - self._uncounted_bytes, 0)
 
-    def add(self, event: Mapping[str, Any]) -> int:
+    def add_event(self, event: Mapping[str, Any]) -> int:
         """Return the number of counted bytes that this added."""
         before = self.num_counted_bytes
         self._bytes += event.get("body", b"")
         self.is_whole = not event.get("more_body", False)
         return self.num_counted_bytes - before
 
-    def replayed(self, receive: Receive) -> Receive:
+    def make_receive(self, receive: Receive) -> Receive:
         """Gives the body once, then what the server says next: that the client has left."""
         is_given = False
 

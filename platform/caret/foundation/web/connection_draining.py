@@ -29,7 +29,7 @@ class PacedExecutor:
         self._num_left = MAX_PER_TURN
         self._next: asyncio.TimerHandle | None = None
 
-    def take(self, work: Callable[[], None]) -> None:
+    def schedule(self, work: Callable[[], None]) -> None:
         self._waiting.append(work)
         self._work()
 
@@ -38,9 +38,9 @@ class PacedExecutor:
             self._num_left -= 1
             self._waiting.popleft()()
         if self._next is None and self._num_left < MAX_PER_TURN:
-            self._next = asyncio.get_running_loop().call_later(TURN_S, self._turn)
+            self._next = asyncio.get_running_loop().call_later(TURN_S, self._run_turn)
 
-    def _turn(self) -> None:
+    def _run_turn(self) -> None:
         self._next, self._num_left = None, MAX_PER_TURN
         self._work()
 
@@ -62,4 +62,4 @@ class DrainingWebSocketProtocol(WebSocketsSansIOProtocol):
         self.queue.put_nowait(cast(Any, RESTART))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _turns.take(partial(super().connection_lost, exc))
+        _turns.schedule(partial(super().connection_lost, exc))

@@ -91,7 +91,7 @@ class ConnectionSlot:
         """The connection is closed. May be called repeatedly."""
         if not self.is_released:
             self.is_released = True
-            self._connections.forget(self)
+            self._connections.remove(self)
 
 
 class _AddressGroup:
@@ -122,7 +122,7 @@ class Connections:
         """
         if self._num >= self._limits.max_connections:
             self._make_room("too_many_connections", self._unauthenticated, self._authenticated)
-        slot = self._admitted(address, close)
+        slot = self._admit_slot(address, close)
         self._num += 1
         return slot
 
@@ -131,21 +131,21 @@ class Connections:
 
         Raises TooManyConnections.
         """
-        return self._admitted(address, close, is_request=True)
+        return self._admit_slot(address, close, is_request=True)
 
-    def _admitted(
+    def _admit_slot(
         self, address: str | None, close: Callable[[], None], *, is_request: bool = False
     ) -> ConnectionSlot:
         key = None if address is None else network_of(address)
         if key is not None:
-            self._keep_bounds(key)
+            self._enforce_bounds(key)
             self._by_address.setdefault(key, _AddressGroup())
         slot = ConnectionSlot(self, key, close, is_request=is_request)
         self._join(slot)
         self.start_waiting(slot)
         return slot
 
-    def _keep_bounds(self, key: str) -> None:
+    def _enforce_bounds(self, key: str) -> None:
         own = self._by_address.get(key)
         if own is not None and own.num >= self._limits.max_unauthenticated_per_address:
             self._make_room("too_many_from_address", own)
@@ -176,7 +176,7 @@ class Connections:
         if is_waiting:
             self.start_waiting(slot)
 
-    def forget(self, slot: ConnectionSlot) -> None:
+    def remove(self, slot: ConnectionSlot) -> None:
         self._leave(slot)
         if not slot.is_request:
             self._num -= 1

@@ -39,23 +39,23 @@ class HealthCheckMiddleware:
         if not is_asked or scope["method"] not in ("GET", "HEAD"):
             await self._application(scope, receive, send)
             return
-        is_well = scope["path"] == ALIVE_PATH or await self._ready()
+        is_well = scope["path"] == ALIVE_PATH or await self._check_ready()
         await _answer(scope, send, 200 if is_well else 503)
 
-    async def _ready(self) -> bool:
+    async def _check_ready(self) -> bool:
         answer, until_s = self._held
         if self._monotonic_s() < until_s:
             return answer
         # One question at a time, however many wait for it, and however long it hangs. Whoever
         # leaves leaves the others their answer.
         if self._asked is None:
-            self._asked = asyncio.create_task(self._ask())
+            self._asked = asyncio.create_task(self._check_upstream())
         try:
             return await asyncio.wait_for(asyncio.shield(self._asked), READY_TIMEOUT_S)
         except TimeoutError:
             return False
 
-    async def _ask(self) -> bool:
+    async def _check_upstream(self) -> bool:
         try:
             answer = await self._is_ready()
             self._held = (answer, self._monotonic_s() + _HELD_S)

@@ -60,7 +60,7 @@ class _LimitExceeded:
     status: HTTPStatus
     reason: str  # label of connections.REFUSED
 
-    def response(self) -> bytes:
+    def encode_response(self) -> bytes:
         body = f"{self.status.phrase}.\n".encode()
         lines = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}",
@@ -156,7 +156,7 @@ class LimitedHttp(HttpToolsProtocol):
         if self._has_left_http():
             return
         if self._has_too_many_wire_bytes():
-            self._refuse(_LimitExceeded(_HEADERS_TOO_LARGE, "headers_too_large"))
+            self._send_limit_response(_LimitExceeded(_HEADERS_TOO_LARGE, "headers_too_large"))
         else:
             self._check_deadline()
 
@@ -274,7 +274,7 @@ class LimitedHttp(HttpToolsProtocol):
     def _on_headers_late(self) -> None:
         self._deadline = None
         if self._has_begun:
-            self._refuse(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
+            self._send_limit_response(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
         else:
             self.transport.close()  # a connection that was opened in advance and not used
 
@@ -285,7 +285,7 @@ class LimitedHttp(HttpToolsProtocol):
         elif self._is_idle():  # the request was answered without its body
             self.transport.close()
         else:
-            self._refuse(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
+            self._send_limit_response(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -304,9 +304,11 @@ class LimitedHttp(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this when the parser has stopped, whatever the reason."""
-        self._refuse(self._stopped_by or _LimitExceeded(HTTPStatus.BAD_REQUEST, "malformed"))
+        self._send_limit_response(
+            self._stopped_by or _LimitExceeded(HTTPStatus.BAD_REQUEST, "malformed")
+        )
 
-    def _refuse(self, refusal: _LimitExceeded) -> None:
+    def _send_limit_response(self, refusal: _LimitExceeded) -> None:
         """Answer where no response has begun, and close the connection."""
         REFUSED.labels(refusal.reason).inc()
         self._is_refused = True
@@ -317,7 +319,7 @@ class LimitedHttp(HttpToolsProtocol):
         if not may_answer:  # another response comes first, or is under way
             self.transport.close()
             return
-        self.transport.write(refusal.response())
+        self.transport.write(refusal.encode_response())
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -337,7 +339,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         if not self._is_idle():
-            self._refuse(_LimitExceeded(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
+            self._send_limit_response(_LimitExceeded(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
             return
         self._is_upgraded = True
         self._begin_request()

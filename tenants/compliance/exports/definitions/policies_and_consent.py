@@ -53,7 +53,7 @@ POLICY_LAYERS: Final = Export(
     name="policy_layers",
     version=1,
     title=gettext_noop("What is said of teams and users beyond the policy"),
-    permission=Permission.READ_LAYERS,
+    permission=Permission.READ_OVERRIDES,
     columns=(
         ExportColumn("kind", ColumnType.TEXT),
         ExportColumn("id", ColumnType.ID),

@@ -24,7 +24,7 @@ def _columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
 
 def _arrived(_tenant_id: TenantId, now: datetime) -> datetime:
     stream = UsageStream(connect(), consumer="exports")
-    return stream.arrived_until(now=now) - UNDER_WAY
+    return stream.find_arrived_until(now=now) - UNDER_WAY
 
 
 def _counted(tenant_id: TenantId, _now: datetime) -> datetime | None:

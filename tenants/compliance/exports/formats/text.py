@@ -30,8 +30,8 @@ def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) 
         for row in rows:
             writer.writerow(_cells(export.columns, row))
         written.rows += len(rows)
-        out.write(written.note(_taken(text)))
-    out.write(written.note(_taken(text)))  # of an export without rows, its header
+        out.write(written.update(_taken(text)))
+    out.write(written.update(_taken(text)))  # of an export without rows, its header
     return written
 
 
@@ -39,7 +39,7 @@ def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes
     """One object a line. Raises OSError."""
     written, encode = WriteDigest(), msgspec.json.Encoder().encode_lines
     for rows in batches:
-        out.write(written.note(encode([_object(export.columns, row) for row in rows])))
+        out.write(written.update(encode([_object(export.columns, row) for row in rows])))
         written.rows += len(rows)
     return written
 

@@ -50,27 +50,27 @@ class JobClaim:
     until: datetime
     clock: Clock
 
-    def update(self, **fields: Any) -> None:
+    def update_job(self, **fields: Any) -> None:
         """Changes the build, and holds it on. Inside the tenant's scope. Raises Lost."""
         until = self.clock() + CLAIM_FOR
         ours = ExportJob.objects.filter(
             tenant_id=self.tenant_id,
             id=self.build_id,
-            state=JobState.BUILDING,
+            state=JobState.RUNNING,
             claimed_until=self.until,
         )
         if not ours.update(**{"claimed_until": until, **fields}):
             raise ClaimLost
         self.until = until
 
-    def hold(self) -> None:
+    def renew(self) -> None:
         """Raises Lost."""
         with tenant_scope(self.tenant_id):
-            self.update()
+            self.update_job()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         with tenant_scope(self.tenant_id):
-            self.update(claimed_until=None)
+            self.update_job(claimed_until=None)
 
 
 def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> JobClaim | None:

@@ -63,9 +63,9 @@ def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
     these builds loses it; what he still writes is sealed before the shredding, or not at all."""
     unswept = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
     rows = (
-        unswept.filter(state__in=(JobState.BUILDING, *TERMINAL)).select_for_update().order_by("id")
+        unswept.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")
     )
-    building = [row for row in rows if row.state == JobState.BUILDING]
+    building = [row for row in rows if row.state == JobState.RUNNING]
     for row in building:
         unswept.filter(id=row.id).update(
             members=write_members(unread(read_members(row.members))),

@@ -29,7 +29,7 @@ class Download:
     num_bytes: int
     object_ids: list[UUID]  # of its pieces, in order
 
-    def pieces(self) -> Iterator[bytes]:
+    def read_pieces(self) -> Iterator[bytes]:
         """Each one a transaction of its own. Raises what opening and the storage raise."""
         for object_id in self.object_ids:
             yield sealed_objects.get(self.tenant_id, self.build_id, object_id)

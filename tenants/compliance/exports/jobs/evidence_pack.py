@@ -67,14 +67,14 @@ class _Archive:
     zip: ZipFile
     files: list[dict[str, Any]] = field(default_factory=list)
 
-    def note(self, name: str, written: WriteDigest) -> None:
+    def record_entry(self, name: str, written: WriteDigest) -> None:
         about = {"name": name, "bytes": written.num_bytes, "sha256": written.sha256}
         self.files.append(about)
 
-    def put(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         written = WriteDigest()
-        self.zip.writestr(name, written.note(data), ZIP_DEFLATED)
-        self.note(name, written)
+        self.zip.writestr(name, written.update(data), ZIP_DEFLATED)
+        self.record_entry(name, written)
 
 
 def write_pack(
@@ -88,9 +88,9 @@ def write_pack(
         _write_trail(archive, claim, row)
         _write_certificates(archive, claim, members)
         keys = write_public_keys(signing_keys().public_keys())
-        archive.put(KEYS_FILE, keys.encode())
-        archive.put(README, _readme(claim, row, members, slug).encode())
-        archive.put(MANIFEST, _manifest(archive, claim, row, slug))
+        archive.write_file(KEYS_FILE, keys.encode())
+        archive.write_file(README, _readme(claim, row, members, slug).encode())
+        archive.write_file(MANIFEST, _manifest(archive, claim, row, slug))
 
 
 def _write_member(
@@ -100,15 +100,15 @@ def _write_member(
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
         written = write_csv(export, read_back(claim, place, export), file)
-    archive.note(name, written)
+    archive.record_entry(name, written)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file_of(row, export, media="csv", name=name),
-        beginning=member.beginning,
+        beginning=member.proof_start,
         written=written,
         now=claim.clock(),
     )
-    archive.put(name + PROOF_SUFFIX, proof)
+    archive.write_file(name + PROOF_SUFFIX, proof)
 
 
 def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
@@ -122,7 +122,7 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
             now=claim.clock(),
             reason="evidence pack",
         )
-    archive.note(TRAIL, written)
+    archive.record_entry(TRAIL, written)
 
 
 def _write_certificates(
@@ -134,7 +134,9 @@ def _write_certificates(
     for rows in read_back(claim, place, CERTIFICATE_ROWS):
         for values in rows:
             said = dict(zip(names, values, strict=True))
-            archive.put(f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode())
+            archive.write_file(
+                f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode()
+            )
 
 
 def _readme(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str) -> str:

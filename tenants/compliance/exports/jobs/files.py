@@ -75,7 +75,7 @@ def _beginning(members: Sequence[ExportProgress]) -> ProofStart:
     """Of all: the first one's head, and the moment up to which all are complete."""
     moments = [each.complete_until for each in members if each.complete_until is not None]
     is_complete = len(moments) == len(members)
-    return ProofStart(min(moments) if is_complete else None, members[0].beginning.head)
+    return ProofStart(min(moments) if is_complete else None, members[0].proof_start.head)
 
 
 def _slug(claim: JobClaim) -> str:

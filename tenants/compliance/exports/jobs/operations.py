@@ -136,7 +136,7 @@ def _members(wish: ExportRequest) -> list[ExportProgress]:
 def _expected(actor: Actor, wish: ExportRequest, now: datetime) -> int | None:
     if wish.definition == PACK:
         return None
-    return EXPORTS[wish.definition].source.expect(RowQuery(actor, wish.period, now))
+    return EXPORTS[wish.definition].source.count(RowQuery(actor, wish.period, now))
 
 
 def _told(wish: ExportRequest) -> dict[str, str | int | dict[str, object] | None]:

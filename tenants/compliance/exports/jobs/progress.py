@@ -14,7 +14,7 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     definition: str
     version: int
     is_begun: bool = False
-    is_read: bool = False
+    is_reading_done: bool = False
     place: str | None = None  # after which the next batch begins; None: at the beginning
     num_parts: int = 0
     rows: int = 0
@@ -24,7 +24,7 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     hash: str = ""
 
     @property
-    def beginning(self) -> ProofStart:
+    def proof_start(self) -> ProofStart:
         return ProofStart(self.complete_until, ChainHead(self.sequence, bytes.fromhex(self.hash)))
 
 
@@ -50,7 +50,7 @@ def with_part(member: ExportProgress, *, num_rows: int, place: str | None) -> Ex
         rows=member.rows + num_rows,
         num_parts=member.num_parts + (1 if num_rows else 0),
         place=place,
-        is_read=place is None,
+        is_reading_done=place is None,
     )
 
 
@@ -72,4 +72,4 @@ def is_reading_done(document: object) -> bool:
 
 def next_unread(members: Sequence[ExportProgress]) -> int | None:
     """The place of the first that is not read; None: all are."""
-    return next((place for place, each in enumerate(members) if not each.is_read), None)
+    return next((place for place, each in enumerate(members) if not each.is_reading_done), None)

@@ -60,7 +60,9 @@ def permissions_for(definition: str) -> frozenset[Permission]:
 
 def may(actor: Actor, definition: str) -> bool:
     """Not for a definition that is no more."""
-    return definition in (*EXPORTS, PACK) and all(map(actor.may, permissions_for(definition)))
+    return definition in (*EXPORTS, PACK) and all(
+        map(actor.has_permission, permissions_for(definition))
+    )
 
 
 def require_may(actor: Actor, definition: str) -> None:

@@ -113,13 +113,13 @@ def _work(claim: JobClaim, lane: JobLane) -> None:
     while (place := next_unread(members)) is not None:
         members[place] = _read_batch(claim, row, members, place)
         if monotonic() >= over_at_s:
-            claim.let_go()
+            claim.release()
             return
     row = _read(claim)  # which knows how many rows there are by now
     if lane_of(row) is lane:
         _finish(claim, row, members)
     else:
-        claim.let_go()
+        claim.release()
 
 
 def _read(claim: JobClaim) -> ExportJob:
@@ -159,7 +159,7 @@ def _keep(
         number = members[place].num_parts - 1
         object_id = sealed_objects.put(claim, encode_part(batch.rows), member=place, number=number)
     with tenant_scope(claim.tenant_id):
-        claim.update(
+        claim.update_job(
             members=write_members(members),
             rows_done=F("rows_done") + len(batch.rows),
             began_at=row.began_at,
@@ -189,8 +189,8 @@ def _finish(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) 
     made = write_file(claim, row, members)
     now = claim.clock()
     with tenant_scope(claim.tenant_id):
-        claim.update(
-            state=advance(JobState.BUILDING, JobEvent.FINISH),
+        claim.update_job(
+            state=advance(JobState.RUNNING, JobEvent.FINISH),
             claimed_until=None,
             name=made.name,
             num_bytes=made.num_bytes,
@@ -211,8 +211,8 @@ def _fail(claim: JobClaim, reason: str) -> None:
     """By a claim that may be lost by now."""
     try:
         with tenant_scope(claim.tenant_id):
-            claim.update(
-                state=advance(JobState.BUILDING, JobEvent.FAIL),
+            claim.update_job(
+                state=advance(JobState.RUNNING, JobEvent.FAIL),
                 claimed_until=None,
                 error=reason,
                 finished_at=claim.clock(),

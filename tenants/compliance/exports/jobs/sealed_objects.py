@@ -36,7 +36,7 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
     what sealing raises, and what the storage raises."""
     object_id, now = uuid7(), claim.clock()
     with tenant_scope(claim.tenant_id):
-        claim.update()
+        claim.update_job()
         ExportObject.objects.create(
             tenant_id=claim.tenant_id,
             id=object_id,
@@ -88,14 +88,14 @@ def forget_file(claim: JobClaim) -> None:
     is full gets no fuller. Rows stay for the sweep: whoever lost the claim may be storing yet.
     Raises Lost, and what the storage raises."""
     with tenant_scope(claim.tenant_id):
-        claim.update()
+        claim.update_job()
         written = ExportObject.objects.filter(
             tenant_id=claim.tenant_id, build_id=claim.build_id, member=None
         )
         written.update(stored_at=None)
         ids = list(written.values_list("id", flat=True))
     for object_id in ids:
-        claim.hold()
+        claim.renew()
         delete(claim.tenant_id, object_id)
 
 
@@ -132,7 +132,7 @@ class SealedFile(io.RawIOBase):
         object_id = put(self._claim, data, member=None, number=self._num_pieces)
         with tenant_scope(self._claim.tenant_id):
             # Attempts go on being counted: a file that is begun anew has not come on.
-            self._claim.update()
+            self._claim.update_job()
             mark_stored(self._claim, object_id, self._claim.clock())
         self._num_pieces += 1
 
@@ -140,7 +140,7 @@ class SealedFile(io.RawIOBase):
 def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
     """Holds the claim on while they are read. Raises as `get`, and Lost."""
     for object_id in object_ids(claim.tenant_id, claim.build_id, member=member):
-        claim.hold()
+        claim.renew()
         yield get(claim.tenant_id, claim.build_id, object_id)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 class JobState(StrEnum):
     QUEUED = "queued"
-    BUILDING = "building"
+    RUNNING = "building"
     FINISHED = "finished"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -33,15 +33,15 @@ class InvalidTransition(Exception):
 
 TRANSITIONS: Final = MappingProxyType(
     {
-        (JobState.QUEUED, JobEvent.BEGIN): JobState.BUILDING,
+        (JobState.QUEUED, JobEvent.BEGIN): JobState.RUNNING,
         (JobState.QUEUED, JobEvent.CANCEL): JobState.CANCELLED,
-        (JobState.BUILDING, JobEvent.FINISH): JobState.FINISHED,
-        (JobState.BUILDING, JobEvent.FAIL): JobState.FAILED,
-        (JobState.BUILDING, JobEvent.CANCEL): JobState.CANCELLED,
+        (JobState.RUNNING, JobEvent.FINISH): JobState.FINISHED,
+        (JobState.RUNNING, JobEvent.FAIL): JobState.FAILED,
+        (JobState.RUNNING, JobEvent.CANCEL): JobState.CANCELLED,
         (JobState.FINISHED, JobEvent.EXPIRE): JobState.EXPIRED,
     }
 )
-UNDER_WAY: Final = (JobState.QUEUED, JobState.BUILDING)
+UNDER_WAY: Final = (JobState.QUEUED, JobState.RUNNING)
 # Their objects are of no more use.
 TERMINAL: Final = (JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 
