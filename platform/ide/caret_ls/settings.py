@@ -29,7 +29,7 @@ class Settings:
     excluded: tuple[str, ...] = ()  # globs of paths, besides those of the tenant's policy
     enabled: bool = True
     prefetch: bool = True  # ask for what follows while a suggestion is looked at
-    share_edits: bool = False  # let leave what suggestions have become (platform/docs/telemetry.md)
+    share_edits: bool = False  # send accepted text as edited later (platform/docs/content-capture.md)
 
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
