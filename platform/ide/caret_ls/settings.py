@@ -29,7 +29,8 @@ class Settings:
     excluded: tuple[str, ...] = ()  # globs of paths, besides those of the tenant's policy
     enabled: bool = True
     prefetch: bool = True  # ask for what follows while a suggestion is looked at
-    share_edits: bool = False  # let leave what suggestions have become (platform/docs/telemetry.md)
+    # Send accepted text as the user later edited it (platform/docs/content-capture.md).
+    share_edits: bool = False
 
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:

@@ -1,4 +1,4 @@
-"""`manage.py export_training_data TENANT --out FILE`: see platform/docs/telemetry.md."""
+"""`manage.py export_training_data TENANT --out FILE`: see platform/docs/content-capture.md."""
 
 import argparse
 import os

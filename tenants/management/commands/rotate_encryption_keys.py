@@ -1,5 +1,5 @@
 """`manage.py rotate_encryption_keys`: see tenants.security.encryption.rotation and
-platform/docs/keys.md."""
+platform/docs/encryption-keys.md."""
 
 import argparse
 from datetime import datetime, timedelta
