@@ -3,7 +3,7 @@
 A block's name is a hash of its tokens and of the name of the block before it; that of the first
 block begins with the namespace's salt. So a name says a whole prefix, of one namespace. The
 engine's own hashes are chained in the same way, but by a function that differs between its versions
-and settings; these are ours (ADR 0028), keyed with a secret of this process, and tell nobody
+and settings; these are ours (ADR 0027), keyed with a secret of this process, and tell nobody
 anything.
 """
 

@@ -54,7 +54,7 @@ class SpendingLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     budgets: tuple[HardBudget, ...] = ()
     # Which budgets of teams and users count what a user spends: bit n of the little-endian number
     # is for the nth of `budgets`. Who is not here has the tenant's alone. Each user stands here
-    # once, as bytes, because a gateway reads this on its event loop (ADR 78).
+    # once, as bytes, because a gateway reads this on its event loop (ADR 0003).
     budgets_of: dict[UserId, bytes] = {}
 
 
