@@ -47,7 +47,7 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     if not actor.has_permission(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
     refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
-    withheld = Q(finish=FinishReason.FILTERED, cut_reason__in=WITHHELD)
+    withheld = Q(finish=FinishReason.FILTERED, filter_reason__in=WITHHELD)
     # Both at once, as it is the reading of all records that takes the time.
     reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="filter_reason")
     with tenant_scope(actor.tenant_id):

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from console.charts.chart import Chart, Series, bars, lines
 from console.layout.csv_response import csv_error, csv_response
 from console.layout.htmx import render_page
+from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import named
 from console.usage_filters.file_notes import notes_of_figures
@@ -25,7 +26,7 @@ from console.usage_filters.number_format import COUNTS, SHARES, count
 from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import SOURCES
 from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
-from console.views.usage.tabs import Tab, tabs
+from console.views.usage.tabs import tabs
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.filter_options import read_filter_options
 from tenants.usage.reports.metric_definitions import acceptance, completion_acceptance, persistence

@@ -106,7 +106,7 @@ def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime)
     """Once for each time that it leaked."""
     with tenant_scope(tenant_id):
         leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
-        untold = leaked.exclude(leak_told_at__gte=F("leaked_at"))
+        untold = leaked.exclude(leak_notified_at__gte=F("leaked_at"))
         if not untold.exists():
             return
     place = f": {sighting.place}" if sighting.place else ""
