@@ -1,6 +1,6 @@
-"""What workers do: one line each. Tasks take explicit ids, and a second run changes nothing.
+"""Celery tasks of the workers, one call each. They take explicit IDs and can run twice safely.
 
-Their queues and intervals are in caret.celery.
+`caret.celery` has their queues and intervals.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""What operators of the platform may do: look, or look and change."""
+"""Roles of the platform's operators: read-only, or read and write."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class OperatorRole(StrEnum):
-    SUPPORT = "support"  # looks, at tenants with a reason
+    SUPPORT = "support"  # read-only; needs a reason to view a tenant
     ADMIN = "manager"  # also changes plan, status, region, limits and replicas
 
 

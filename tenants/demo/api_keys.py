@@ -1,4 +1,4 @@
-"""API keys of every kind and in every state. Their texts are thrown away: nobody knows them."""
+"""API keys of every kind and state. Their texts are discarded, so nobody knows them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,13 +28,13 @@ _LANGUAGES: Final = {
     "Security": ("rust", "go", "python"),
 }
 _AFTER_ARRIVAL: Final = timedelta(minutes=40)
-_PACE: Final = 58.0  # requests of a developer's working day
-_HASTY: Final = 1.9  # times as many
+_PACE: Final = 58.0  # requests on a developer's working day
+_HASTY: Final = 1.9  # factor
 
 
 @dataclass(slots=True)
 class DemoKeys:
-    """Who can ask by now."""
+    """The developers and services that have keys by now."""
 
     company: DemoCompany
     coders: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class DemoKeys:
         )
 
     def _pace_of(self, person: DemoUser | None, usual: float) -> float:
-        """Services ask often, as does who spends his budget before the month is over."""
+        """Return a factor of the pace: high for services and the member who exhausts a budget."""
         return _HASTY if person in (None, self.company.spender) else usual
 
 
 def keys(keyring: DemoKeys) -> list[TimelineEvent]:
-    """Everybody's own, services', and what becomes of some."""
+    """Return the events of members' own keys, service keys, and rotated or ended ones."""
     company = keyring.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [each for each in company.people if each.character.role not in _NOT_CODING]
@@ -67,7 +67,7 @@ def keys(keyring: DemoKeys) -> list[TimelineEvent]:
         *_of_services(keyring, administrator),
         *_ended(company, administrator),
         TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
-        # Who is erased today has had no key in hand for a while.
+        # The user who is erased today has had no key for a while.
         TimelineEvent(
             company.stage.now - timedelta(hours=30),
             lambda _: keyring.coders.pop(company.erased.user_id, None),
@@ -125,7 +125,7 @@ def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
 
 
 def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
-    """One that was rotated, one revoked, one found in public, one that expired, one never used."""
+    """Return a rotated key, a revoked one, a leaked one, an expired one and an unused one."""
     stage, owner = company.stage, company.developers[0].user_id
 
     def new(name: str, expires_at: datetime | None = None) -> KeyRequest:
@@ -161,7 +161,7 @@ def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
 
 
 def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
-    """As tenants.identity.api_keys.leak_response does it, but that nobody is mailed."""
+    """Mark a key as leaked, as tenants.identity.api_keys.leak_response does, but send no e-mail."""
     with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
             leaked_at=now, leak_notified_at=now

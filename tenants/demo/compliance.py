@@ -1,6 +1,6 @@
-"""Today: content is kept and erased, a person is erased, old records go, exports are built.
+"""Today's events: content capture and erasure, erasure of a user, a purge, and exports.
 
-Each step reaches stores beside the database, so each is committed on its own.
+Each step changes stores other than the database, so each is committed on its own.
 """
 
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
-_MAX_VISITS: Final = 500  # of two seconds at most
+_MAX_VISITS: Final = 500  # of at most two seconds each
 _MONTH: Final = timedelta(days=30)
 
 
@@ -43,8 +43,11 @@ def purge_what_is_old(company: DemoCompany, at: datetime) -> None:
 
 
 def build_exports(company: DemoCompany, at: datetime) -> None:
-    """One that failed, one that was called off, three that are there. Workers leave exports alone
-    meanwhile; one that is at them already goes on, and may be the one that builds these."""
+    """Create a failed export, a cancelled one and three finished ones.
+
+    Workers start no exports meanwhile. A worker that is already running continues, and may build
+    these.
+    """
     with redis_lock(connect(), "exports"), redis_lock(connect(), "long-exports"):
         _build_all(company, at)
 
@@ -70,7 +73,7 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
 
 
 def _fail(company: DemoCompany, actor: Actor, wish: ExportRequest, at: datetime) -> None:
-    """By workers that were killed, one after the other."""
+    """Let an export fail after all attempts, as if its workers were killed."""
     tenant_id = company.stage.tenant_id
     with tenant_scope(tenant_id):
         request_export(actor=actor, wish=wish, now=at)

@@ -23,7 +23,7 @@ from tenants.identity.teams.operations import add_team_member, create_team
 from tenants.models import User
 from tenants.security.authorization.actor import Actor
 
-_ADDRESS = "192.0.2.{}"  # of documentation's network: nobody's
+_ADDRESS = "192.0.2.{}"  # reserved for documentation
 _MINUTE = timedelta(minutes=1)
 
 
@@ -50,7 +50,7 @@ class DemoCompany:
     teams: dict[str, UUID]
 
     def member_with_role(self, role: Role) -> Actor:
-        """The first with this role: there from the beginning."""
+        """Return the first member with the role, who is there from the beginning."""
         person = next(each for each in self.people if each.character.role is role)
         return person.as_actor(self.stage.tenant_id)
 
@@ -60,7 +60,7 @@ class DemoCompany:
 
     @property
     def spender(self) -> DemoUser:
-        """Has a hard budget, which does not last him the month."""
+        """The member whose hard budget is used up before the month ends."""
         return self.developers[2]
 
     @property
@@ -77,7 +77,7 @@ class DemoCompany:
 
 
 def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
-    """In the week before the time begins: accounts, an owner, whom he invites, the teams."""
+    """Create accounts, an owner, members invited by the owner, and teams, in the week before."""
     people = [
         DemoUser(
             _account(character, stage.moment_before(5)), character, _ADDRESS.format(10 + number)
@@ -102,7 +102,7 @@ def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
 
 
 def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
-    """Who joins later, changes his role or leaves; and invitations that lead nowhere."""
+    """Return the events of members who join, change role or leave, and of failed invitations."""
     stage, owner = company.stage, company.member_with_role(Role.OWNER)
     joining = [
         TimelineEvent(stage.moment_at(person.character.arrives), _joining(company, person))
@@ -119,7 +119,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
                 actor=owner,
                 user_id=promoted.user_id,
                 role=Role.ADMINISTRATOR,
-                reason="Looks after the keys of his team from now on.",
+                reason="Manages the team's keys from now on.",
                 now=now,
             ),
         ),
@@ -133,7 +133,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _account(character: Persona, now: datetime) -> UserId:
-    """No password opens it; that of an earlier try is taken again."""
+    """Create an account without a usable password, or reuse that of an earlier attempt."""
     user, _ = User.objects.get_or_create(
         email=character.email,
         defaults={"name": character.name, "created_at": now, "password": "!"},
@@ -146,7 +146,7 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
 
 
 def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
-    """By an invitation that he accepts within the quarter of an hour."""
+    """Let a user in by an invitation that is accepted within minutes."""
     stage, mailed = company.stage, list[TenantToken]()
 
     def deliver(_: str, token: TenantToken) -> bool:
@@ -190,7 +190,7 @@ def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> Non
 
 
 def _invitations(company: DemoCompany) -> list[TimelineEvent]:
-    """One that expired, one that was taken back, two that wait."""
+    """Return an expired invitation, a revoked one and two open ones."""
     stage, owner, slug = company.stage, company.member_with_role(Role.OWNER), company.stage.slug
 
     def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
@@ -211,5 +211,5 @@ def _invitations(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _unread(_: str, __: TenantToken) -> bool:
-    """Nothing is mailed to made-up people."""
+    """Pretend to send an e-mail: nothing is sent to generated users."""
     return True

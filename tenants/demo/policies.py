@@ -1,4 +1,4 @@
-"""What a company decides in a quarter: policies and what narrows them, retention and holds."""
+"""A company's decisions in a quarter: policies, overrides, retention rules and legal holds."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,13 +22,13 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
 
-# Usage records are purged in the quarter's first week already.
+# Short enough to purge usage records of the quarter's first week.
 _USAGE_DAYS: Final = 85
 _EXCLUDED: Final = {
     "*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*", "**/secrets/**", "**/*.tfstate"),
     "firmware/keys": ("**",),
 }
-# When, what of the policy is another from then on, and why.
+# Time as a share of the period, changed fields of the policy, and the reason.
 _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
     (0.02, {"content_exclusion": _EXCLUDED}, "Keys and state of the infrastructure stay here."),
     (0.1, {"has_public_code_filter": True}, "The lawyers ask for it until licences are cleared."),
@@ -138,7 +138,7 @@ def _retention(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _holds(company: DemoCompany) -> list[TimelineEvent]:
-    """One in force, which names a person and a time; one that was released."""
+    """Return events of a hold in force, for a user and a period, and of a released one."""
     stage = company.stage
 
     def placing(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:

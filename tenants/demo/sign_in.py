@@ -1,6 +1,6 @@
-"""How people sign in and who is told of what they do: identity providers, SCIM, SIEMs.
+"""Sign-in and audit sinks: identity providers, SCIM, SIEMs.
 
-The domains are below the tenant's and nobody has an address there: passwords go on to be taken.
+The domains are subdomains without any users, so passwords still work.
 """
 
 import base64
@@ -54,8 +54,10 @@ def access(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def settle_sinks(stage: DemoTimeline) -> None:
-    """One has got everything, the other nothing since it broke. Both rest for an hour: then workers
-    find that there is nobody."""
+    """Set one sink to up to date and one to failing.
+
+    Both wait for an hour. Then workers find that they do not exist.
+    """
     with tenant_scope(stage.tenant_id):
         last = find_head(tenant_id=stage.tenant_id).sequence
         sinks = AuditSink.objects.filter(tenant_id=stage.tenant_id)
@@ -73,7 +75,7 @@ def settle_sinks(stage: DemoTimeline) -> None:
 
 
 def _claim(company: DemoCompany, now: datetime) -> None:
-    """One that is verified, one that waits for its record."""
+    """Claim a domain that is verified, and one that waits for its record."""
     owner, slug = company.member_with_role(Role.OWNER), company.stage.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(
@@ -102,7 +104,7 @@ def _fetch(_: str) -> str:
 
 
 def _certificate(host: str, now: datetime) -> str:
-    """Of a key that is thrown away: nobody signs in by it."""
+    """Return a certificate whose key is discarded, so that nobody can sign in with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
@@ -120,7 +122,7 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
 
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:
-    """Nothing is delivered before they are settled."""
+    """Create sinks; nothing is delivered before settle_sinks."""
     administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.stage.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),

@@ -1,4 +1,4 @@
-"""The port over Stripe's HTTP interface: three addresses, form-encoded, no library needed."""
+"""Adapter for Stripe's HTTP API: three endpoints, form-encoded, without Stripe's library."""
 
 import base64
 import http.client
@@ -85,7 +85,7 @@ class HttpStripe:
         try:
             self._call("POST", "/v1/billing/meter_events", form)
         except _Duplicate:
-            return  # an earlier try of ours has arrived: identifiers are the ledger's
+            return  # an earlier attempt has arrived: identifiers come from the ledger
 
     def read_totals(
         self, *, customer_id: str, since: datetime, until: datetime
@@ -129,7 +129,7 @@ class HttpStripe:
         form: Mapping[str, str] | None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Raises StripeFailed."""
+        """Send a request and return the response's body. Raises StripeFailed."""
         connection = self._connect()
         try:
             body = None if form is None else urlencode(form)
@@ -140,7 +140,7 @@ class HttpStripe:
             answer = connection.getresponse()
             data = answer.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            # It was under way: what became of it is not known.
+            # The request was already sent, so the outcome is unknown.
             raise StripeOutcomeUnknown(f"It did not answer ({type(error).__name__}).") from error
         finally:
             connection.close()
@@ -164,7 +164,7 @@ class _Duplicate(StripeFailed):
 
 
 def _failure(status: int, data: bytes) -> StripeFailed:
-    """Its message is not kept: it may repeat what was sent."""
+    """Return the error without Stripe's message, which may repeat what was sent."""
     try:
         error = msgspec.json.decode(data, type=_Failure).error
     except msgspec.DecodeError:

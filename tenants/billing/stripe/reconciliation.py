@@ -1,4 +1,4 @@
-"""Compares what the ledger has of a month with what Stripe has, meter by meter."""
+"""Reconciliation of a month between the ledger and Stripe, meter by meter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from tenants.models import StripeCustomer, StripeEvent
 @dataclass(frozen=True, slots=True)
 class Comparison:
     event_name: str
-    booked: int  # tokens of the ledger that are to be reported
-    sent: int  # of these, what is known to have arrived
-    waiting: int  # events that are still tried
-    stuck: int  # events that are not: rejected, or nobody knows
+    booked: int  # tokens in the ledger that are to be reported
+    sent: int  # those of them that are known to have arrived
+    waiting: int  # events that are still retried
+    stuck: int  # events that are not retried: rejected or unknown
     stripe_quantity: int
 
     @property
@@ -31,8 +31,10 @@ class Comparison:
 
 
 def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Comparison]:
-    """By the times that Stripe was told, half-open UTC. Empty for a tenant that is no customer
-    there. Raises StripeFailed."""
+    """Compare each meter's total in a month, by the events' times in UTC.
+
+    Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
+    """
     since, until = begins_at(month), begins_at(next_month(month))
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()

@@ -1,4 +1,4 @@
-"""What both ways of delivering have in common."""
+"""Parts that both delivery methods share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from caret.foundation.egress.egress_policy import Egress
 from caret.foundation.special_addresses import Network
 from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
-TIMEOUT_S: Final = 5.0  # of one message's answer, and of a connection
+TIMEOUT_S: Final = 5.0  # for a message's response, and for a connection
 REFUSED: Final = gettext_noop("Its address is neither public nor one of the operator's networks.")
 BROKEN: Final = gettext_noop("It could not be delivered to, for a reason on our side.")
 UNREACHABLE: Final = gettext_noop("It cannot be reached.")
@@ -21,13 +21,13 @@ ANSWERED: Final = gettext_noop("It answered with the status %(status)s.")
 
 
 class SinkDeliveryError(Exception):
-    """The text is for the tenant's people: our own words, nothing that the sink has said."""
+    """The delivery failed. The text is for the tenant's users, with nothing from the sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
     address: SinkAddress
-    secret: str | None = field(repr=False)  # None: syslog has none
+    secret: str | None = field(repr=False)  # None: syslog
     networks: Sequence[Network]
 
     def make_egress(self) -> Egress:

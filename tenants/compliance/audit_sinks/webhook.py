@@ -1,5 +1,7 @@
-"""Delivers by HTTP, signed as Standard Webhooks has it. Only an answer of 2xx counts; redirects are
-not followed, and what the receiver answers besides its status is not read."""
+"""Delivery by HTTP, signed by Standard Webhooks.
+
+Only a 2xx response is a success. Redirects are not followed, and the response's body is not read.
+"""
 
 import socket
 import ssl
@@ -31,7 +33,7 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
 
 class _Resolver(AbstractResolver):
-    """aiohttp's own asks in the threads that all sinks share."""
+    """A resolver with its own threads: aiohttp's default uses threads that all sinks share."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -49,7 +51,7 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there is nothing to close."""
 
 
 class WebhookSender:
@@ -68,7 +70,7 @@ class WebhookSender:
         self._clock = clock
 
     async def send_message(self, message: SinkMessage) -> None:
-        """Raises NotDelivered."""
+        """Sign and send a message. Raises SinkDeliveryError."""
         body = webhook_body(message)
         try:
             async with self._session.post(
@@ -112,7 +114,7 @@ async def webhook_sender(
         timeout=_TIMEOUT,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-        trust_env=False,  # no proxy of ours stands between
+        trust_env=False,  # ignore the environment's proxy settings
     ) as session:
         yield WebhookSender(session, destination, egress, clock)
 

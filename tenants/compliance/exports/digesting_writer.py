@@ -1,4 +1,4 @@
-"""What was written, for an export's proof."""
+"""A writer that computes size and digest for an export's proof."""
 
 import hashlib
 import io
@@ -8,7 +8,7 @@ from typing import IO, Any
 
 @dataclass(slots=True)
 class WriteDigest:
-    """What an export's proof says of a file."""
+    """Rows, bytes and digest of a file, for its proof."""
 
     rows: int = 0
     num_bytes: int = 0
@@ -25,7 +25,7 @@ class WriteDigest:
 
 
 class DigestingWriter(io.RawIOBase):
-    """Passes on what is written, and notes it. Left open: it is its opener's."""
+    """Passes data on and adds it to the digest. The underlying file stays open."""
 
     def __init__(self, out: IO[bytes], written: WriteDigest) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""Tokens by which a tenant's identity provider speaks to us. Shown once, revocable, no session."""
+"""SCIM tokens, which authenticate a tenant's identity provider. Shown once and revocable."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
-MAX_TOKENS: Final = 20  # in force, of a tenant
+MAX_TOKENS: Final = 20  # in force, per tenant
 LAST_USED_PRECISION: Final = timedelta(minutes=1)
 
 
@@ -38,7 +38,7 @@ class CreatedScimToken:
 
 
 def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
-    """Newest first. Raises Forbidden."""
+    """Return the tenant's tokens, newest first. Raises Forbidden."""
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
@@ -46,7 +46,7 @@ def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
 
 
 def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimToken:
-    """Raises Forbidden, Invalid, Conflict."""
+    """Create a token. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
@@ -73,7 +73,7 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
 
 
 def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> ScimTokenView:
-    """Revoking a revoked token changes nothing. Raises Forbidden, NotFound."""
+    """Revoke a token. A revoked token stays unchanged. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         found = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
@@ -91,8 +91,10 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
 
 
 def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
-    """What a SCIM token is to its tenant: an administrator without a name. None for a token that
-    opens nothing, or a tenant that is not active."""
+    """Return the actor of a SCIM token, an administrator without a user.
+
+    Returns None for an invalid token or a tenant that is not active.
+    """
     token = parse_token(BearerTokenKind.SCIM, text)
     if token is None:
         return None

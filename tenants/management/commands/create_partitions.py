@@ -13,7 +13,7 @@ from tenants.models.usage import PARTITIONED_TABLES
 
 
 class Command(NoSystemChecksCommand):
-    help = "Makes the monthly partitions of the usage tables, as the owner."
+    help = "Creates the monthly partitions of the usage tables, as the tables' owner."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--months", type=int, default=3, help="how many months ahead")

@@ -1,5 +1,7 @@
-"""`manage.py reconcile_stripe --month 2026-10`: what the ledger has and Stripe has not, or the
-other way round; fails when there is anything."""
+"""`manage.py reconcile_stripe --month 2026-10`: compare the ledger with Stripe.
+
+Fails if any meter differs.
+"""
 
 import argparse
 from datetime import date

@@ -1,4 +1,4 @@
-"""Takes content from the stream and keeps what its users agree to; the rest is dropped, unread."""
+"""Ingestion of captured content: stores it for users who consented, and drops the rest unread."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from caret.foundation.ids import TenantId, UserId
 from tenants.privacy.content_capture.operations import store_content
 from tenants.security.encryption.errors import EncryptionFailed
 
-_AT_ONCE: Final = 20  # batches, of 200,000 characters each
+_AT_ONCE: Final = 20  # batches, each of up to 200,000 characters
 
 logger = structlog.get_logger(__name__)
 
@@ -29,8 +29,11 @@ class ContentIngestion:
 
 
 def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> ContentIngestion:
-    """All that is there. Raises redis.RedisError, django.db.OperationalError and what the storage
-    raises; what was taken by then is lost."""
+    """Ingest all content in the stream.
+
+    Content taken from the stream is lost if this raises. Raises redis.RedisError,
+    django.db.OperationalError, and what the storage raises.
+    """
     ingested = ContentIngestion()
     while taken := _take(connection):
         for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():

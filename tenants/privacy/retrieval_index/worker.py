@@ -1,7 +1,8 @@
-"""What the worker does with what gateways send: answers questions, and indexes files in between.
+"""The retrieval worker: answers queries of gateways, and indexes files in between.
 
-A run is short, so that one worker has time for its other tasks; the next begins within a second.
-Questions come first: somebody types. What cannot be done is dropped, and counted in the log.
+A run is short, so that the worker has time for other tasks, and the next run begins within a
+second. Queries come first, because a user is waiting. Messages that cannot be handled are dropped
+and counted in the log.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a run works with."""
+    """The dependencies of a run."""
 
     streams: RetrievalStreams
     sealer: Sealer
@@ -66,7 +67,7 @@ class RunStats:
 
 
 def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats:
-    """Works until there is nothing to do or the time is up.
+    """Work until there is nothing to do or the time is up.
 
     Raises redis.RedisError and django.db.OperationalError.
     """
@@ -86,7 +87,7 @@ def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats
 
 
 def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
-    """False when there was nothing to do, or nothing can be done."""
+    """Handle some messages. Return False if there are none, or the engine fails."""
     try:
         if taken := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
             _answer(desk, list(_opened(desk, taken, SnippetQuery, served)), served)
@@ -94,7 +95,7 @@ def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
             for tenant_id, sent in _opened(desk, taken, FileUpload, served):
                 _index(desk, tenant_id, sent, served)
     except EmbeddingFailed as error:
-        # The next run tries again, with what is sent by then: other tasks have waited long enough.
+        # The next run tries again with new messages. Other tasks have waited long enough.
         served.count_dropped(f"no embeddings: {error}")
         return False
     return bool(taken)
@@ -125,7 +126,7 @@ def _answer(
 
 
 def _is_allowed(tenant_id: TenantId, question: SnippetQuery, served: RunStats) -> bool:
-    """Before anything of it goes to the engine."""
+    """Check consent before any text goes to the engine."""
     try:
         consent = find_consent(tenant_id=tenant_id)
     except NotFound:

@@ -1,4 +1,4 @@
-"""All that the console's first page shows of a period, in as few queries as it takes."""
+"""The figures of a period for the console's first page, in few queries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -39,10 +39,10 @@ BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, Group
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Of the running month, in UTC."""
+    """The spending of the present month in UTC."""
 
     spent_micros: int
-    limit_micros: int | None  # of the tenant's own budget; None: it has none
+    limit_micros: int | None  # of the tenant's budget; None: no budget
     is_hard: bool
     currency: Currency
 
@@ -51,17 +51,17 @@ class Spend:
 class Overview:
     is_own: bool
     total: ReportRow
-    before: ReportRow  # of the period before, as long
-    # The totals once more, where their quality may be told; None: not for the asker.
+    before: ReportRow  # of the preceding period of the same length
+    # The totals again, where quality may be shown; None: the actor may not see it.
     quality: ReportRow | None
     quality_before: ReportRow | None
     by: Mapping[GroupBy, list[ReportRow]]
     speeds: LatencyReport | None  # None: suppressed
-    spend: Spend | None  # None: not for the asker, or there is no plan
+    spend: Spend | None  # None: the actor may not see it, or there is no plan
     complete_until: datetime | None
     min_users: int
-    choices: Mapping[str, list[str]]  # by column, what one can narrow it to
-    teams: Mapping[str, str]  # names by id
+    choices: Mapping[str, list[str]]  # filter options by column
+    teams: Mapping[str, str]  # names by ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _OverviewScope:
 
 
 def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
-    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
+    """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check(asked)
     with tenant_scope(actor.tenant_id):
@@ -136,7 +136,7 @@ def _speeds(
 
 
 def _about(actor: Actor, now: datetime) -> _OverviewScope:
-    """In one query, as each of these is one value."""
+    """Read several single values in one query."""
     budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
     first = budget.order_by("limit_micros")
     month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))

@@ -1,4 +1,4 @@
-"""What of a page's figures is hidden, so that nobody is seen through them."""
+"""Suppression of a page's figures, so that they reveal no single user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _Times = Mapping[datetime, SuppressionTable]
 
 @dataclass(frozen=True, slots=True)
 class SuppressedFigures:
-    """Why; None: it may be told, here and below."""
+    """The reasons for suppression. None: it may be shown."""
 
     whole: Suppression | None
     groups: HiddenGroups
@@ -35,22 +35,24 @@ class SuppressedFigures:
 @dataclass(frozen=True, slots=True)
 class SuppressedOverview:
     usage: Suppression | None
-    usage_before: Suppression | None  # of the period before, as long
+    usage_before: Suppression | None  # of the preceding period of the same length
     quality: Suppression | None
     quality_before: Suppression | None
     speeds: Suppression | None
     speeds_before: Suppression | None
     groups: HiddenGroups
-    # What the whole of that time can be narrowed to, by column; None: that was not looked up.
+    # Filter options of the whole usage by column; None: not read.
     choices: Mapping[str, list[str]] | None = None
-    team_names: Mapping[str, str] | None = None  # by id; None: nor was that
+    team_names: Mapping[str, str] | None = None  # by ID; None: not read
 
 
 def find_suppressed(
     actor: Actor, kind: ReportKind, asked: ReportQuery, found: Breakdown, *, min_users: int
 ) -> SuppressedFigures:
-    """Inside the tenant's scope. At most three queries; none where all, or one's own, is asked
-    about."""
+    """Return the suppressed figures, inside the tenant's scope. Up to three queries.
+
+    None without a filter, or for the actor's own usage.
+    """
     if asked.filter.is_empty or min_users == 1:
         return SuppressedFigures(
             suppress_total(kind, found.every.users, min_users), _too_small(found, min_users)
@@ -68,7 +70,7 @@ def find_suppressed(
 def hidden_in_overview(
     actor: Actor, asked: ReportQuery, found: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
-    """The same."""
+    """Return the suppressed figures of the overview. Queries as in find_suppressed."""
     if not asked.filter.is_empty and min_users > 1:
         return _hidden_in_overview_of_part(actor, asked, found, min_users)
     return SuppressedOverview(

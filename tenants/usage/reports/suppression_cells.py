@@ -1,20 +1,20 @@
-"""Which parts of a tenant's usage may be told where several things are asked about at once, so that
-nobody is seen through the difference of two answers.
+"""Suppression for several dimensions at once, so that differences reveal no single user.
 
-A part is a value for each of some dimensions: python in zed, or the red team's python.
+A cell is a value for each of some dimensions: Python in Zed, or the red team's Python.
 
-1. A part of a few people (fewer than the minimum, more than none) is not told.
-2. Nor one of which the dimensions divide everybody so that one division is of a few: those of the
-   team without the language, those with neither. All that parts and totals tell by adding and
-   subtracting are these divisions. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to
-   secure databases", IEEE Symposium on Security and Privacy, 1980: implied query sets.)
-3. That alone does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6):
-   the values of a dimension are several. So in each line of the table, all values of one dimension
-   with the others fixed, what is hidden takes others with it, as in `suppress`; they are hidden in
-   the lines that cross it, too, until nothing changes (complementary cell suppression).
-4. Nor is a part of a part that is not told.
+1. A cell of a few users (fewer than the minimum, more than none) is suppressed.
+2. So is a cell whose dimensions divide all users so that one part has a few: those of the team
+   without the language, those with neither. Adding and subtracting cells and totals reveals exactly
+   these parts. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to secure databases",
+   IEEE Symposium on Security and Privacy, 1980: implied query sets.)
+3. That does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6), because
+   a dimension has several values. In each line of the table, all values of one dimension with the
+   others fixed, suppressed cells therefore take others with them, as in `suppression`. These are
+   then suppressed in the crossing lines, too, until nothing changes (complementary cell
+   suppression).
+4. So is a cell of a suppressed cell.
 
-What it cannot prevent is in ADR 0086.
+ADR 0086 lists what it cannot prevent.
 """
 
 from collections import defaultdict
@@ -25,21 +25,21 @@ from typing import Final
 from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 
 People = frozenset[str]
-Cell = tuple[str, ...]  # a value for each dimension, in their order
+Cell = tuple[str, ...]  # a value for each dimension, in order
 Dimensions = tuple[str, ...]
-TEAM: Final = "team"  # the one dimension whose values overlap
+TEAM: Final = "team"  # the only dimension whose values overlap
 
 
 @dataclass(frozen=True, slots=True)
 class CellUsers:
-    """Who has used what; services have no people."""
+    """The users of each cell; services have none."""
 
     columns: Dimensions
     people_of: Mapping[Cell, People]
-    members: Mapping[str, People]  # by team; empty: nobody asks about teams
+    members: Mapping[str, People]  # by team; empty: teams are not requested
 
     def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
-        """Teams last, where they are asked about. Those that nobody of is there are not."""
+        """Return the users by the dimensions, teams last, without empty cells."""
         columns = tuple(name for name in dimensions if name != TEAM)
         found = self._of_columns(columns)
         if TEAM not in dimensions:
@@ -67,7 +67,7 @@ class SuppressionTable:
         self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
 
     def find_suppressed(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
-        """The parts by all of `dimensions` that are not to be told; teams come last of them."""
+        """Return the suppressed cells by the dimensions; a team dimension must be last."""
         if dimensions not in self._hidden:
             self._hidden[dimensions] = self._compute_suppressed(dimensions)
         return self._hidden[dimensions]
@@ -112,7 +112,7 @@ class SuppressionTable:
     def _lines(
         self, dimensions: Dimensions, place: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
-        """Each with the people of its total, where its parts overlap."""
+        """Yield the lines of the table, with the users of the total if cells overlap."""
         across = _without(dimensions, place)
         totals = self.users.users_by_cell(across) if dimensions[place] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
@@ -124,7 +124,7 @@ class SuppressionTable:
 
 
 class _ComplementGroups:
-    """Into which groups the values of a part divide everybody: with and without each of them."""
+    """The parts into which a cell's values divide all users: with and without each value."""
 
     def __init__(self, used: CellUsers, dimensions: Dimensions) -> None:
         self._members = used.members if TEAM in dimensions else None

@@ -1,7 +1,8 @@
-"""Lists of requests: what they were and how they went, never who made them and never their text.
+"""Lists of requests: what they were and how they went, without user and text.
 
-They are what a tenant is billed for, so who may see its usage may see all of them. But a list that
-filters have narrowed to a few people is their diary: that it was read is in the audit trail.
+A tenant is billed for its requests, so anybody who may see usage may see them all. A list that
+filters have narrowed to a few users says much about them, so reading it is recorded in the audit
+log.
 """
 
 from collections.abc import Iterable
@@ -24,13 +25,13 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter, visible_to
 from tenants.usage.reports.queries import min_group_size
 
-# Of longer times the last days: what a filter rarely lets through is looked for in all of them.
+# Of longer periods the last days: a rare match means reading all of them.
 MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
 
 class EndingFilter(StrEnum):
-    """Several ways of ending, as people ask for them."""
+    """A group of finish reasons that can be filtered by."""
 
     COMPLETED = "completed"
     CANCELLED = "taken_back"
@@ -52,8 +53,8 @@ _FINISHES: Final = MappingProxyType(
 
 class RequestSort(StrEnum):
     NEWEST = "newest"
-    SLOW = "slow"  # by first token, the latest first
-    REPLICA_LOAD = "busy"  # by how many were at the replica already
+    SLOW = "slow"  # by first-token latency, longest first
+    REPLICA_LOAD = "busy"  # by the number of requests already at the replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,13 @@ class RequestFilter:
 
     @property
     def since(self) -> datetime:
-        """Where the list begins, later than what was asked about where that is long."""
+        """The beginning of the list, which may be later than `begins_at`."""
         longest = MAX_LISTED if self.order is RequestSort.NEWEST else MAX_SORTED
         return max(self.starts_at, self.ends_at - longest)
 
     @property
     def filters(self) -> dict[str, str]:
-        """As the audit trail has them; empty: none."""
+        """The filters for the audit log; empty: none."""
         said = {**asdict(self.filter), "mode": self.mode, "ended": self.ended}
         return {name: str(value) for name, value in said.items() if value is not None}
 
@@ -83,32 +84,35 @@ class RequestRow:
     request_id: UUID
     occurred_at: datetime
     mode: Mode
-    language: str  # "": not told, here and below
+    language: str  # "": unknown, here and below
     editor: str
     model: str
     variant: str
     finish: FinishReason
     error_code: str
     prompt_tokens: int
-    cached_tokens: int | None  # None: the engine did not tell
+    cached_tokens: int | None  # None: not reported by the engine
     generated_tokens: int
     first_token_ms: float | None  # None: no text was sent
-    num_in_flight_at_replica: int | None  # None: it never got there
+    num_in_flight_at_replica: int | None  # None: it never reached one
     total_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_of_few: bool  # the filters' doing, and recorded
+    is_of_few: bool  # filters have narrowed it to a few users; this is recorded
 
 
 def page_of_requests(
     *, actor: Actor, wanted: RequestFilter, limit: int, cursor: str | None, now: datetime
 ) -> RequestPage:
-    """Newest first, page by page; in another order the first page is all there is. Raises
-    Forbidden, Invalid. One query; with filters two, and the audit entry of a page of a few people's
-    requests."""
+    """Return a page of requests. Orders other than newest first have one page only.
+
+    One query; with filters two, and an audit entry for a page of a few users' requests.
+
+    Raises Forbidden, InvalidValue.
+    """
     assert 1 <= limit <= MAX_PAGE
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
@@ -126,7 +130,7 @@ def page_of_requests(
 
 
 def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
-    """Fewer people than the tenant's minimum, who are not oneself alone."""
+    """Return whether the rows are of fewer users than the minimum, and not only the actor's own."""
     people = {str(row.user_id) for row in rows if row.user_id is not None}
     return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
 

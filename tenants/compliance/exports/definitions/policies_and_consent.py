@@ -1,4 +1,4 @@
-"""What was allowed, by whom and why: policies, and who has agreed to what."""
+"""Exports of policies with their authors and reasons, and of consent receipts."""
 
 from typing import Any, Final
 

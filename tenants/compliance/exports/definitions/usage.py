@@ -1,4 +1,4 @@
-"""Usage: each request, and the counts of each day that dashboards add up."""
+"""Exports of usage: each request, and the counts of each day."""
 
 from datetime import datetime
 from typing import Final
@@ -43,7 +43,7 @@ _RECORD_COLUMNS: Final = (
     *_columns(ColumnType.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
 )
 
-# One row a request. Users are ids: who they are is in the export of members.
+# One row for each request, with user IDs only. The export of members has their names.
 USAGE_RECORDS: Final = Export(
     name="usage_records",
     version=1,

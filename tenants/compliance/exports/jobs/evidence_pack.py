@@ -1,11 +1,11 @@
-"""The evidence pack: all exports in one ZIP, each with its proof, and what proves more than a list.
+"""The evidence pack: all exports in one ZIP with their proofs, the audit chain and certificates.
 
 usage_days.csv, usage_days.csv.proof.json ...   every export, as CSV
-audit-trail.ndjson                              the chain itself: `verify_audit`
-certificates/00001.json ...                     as they were signed: `verify_certificate`
-caret-signing-keys.json                         the keys in use, for comparing with one's own
+audit-trail.ndjson                              the audit chain, for `verify_audit`
+certificates/00001.json ...                     signed documents, for `verify_certificate`
+caret-signing-keys.json                         the keys in use, to compare with trusted ones
 README.txt                                      how to verify
-manifest.json                                   signed: every file, its bytes and its SHA-256
+manifest.json                                   signed: every file with its size and SHA-256
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ says whether every file is as it was signed. It wants the proof of the ZIP besid
 
 @dataclass(frozen=True, slots=True)
 class _Archive:
-    """Writes one file after the other, and keeps what the manifest says of each."""
+    """Writes files one after the other, and collects their entries for the manifest."""
 
     zip: ZipFile
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -80,7 +80,10 @@ class _Archive:
 def write_pack(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
 ) -> None:
-    """Memory does not grow with it. Raises Lost, and what sealing and the storage raise."""
+    """Write the pack. Memory use is constant.
+
+    Raises ClaimLost, and what encryption and the storage raise.
+    """
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
         archive = _Archive(file)
         for place, member in enumerate(members):
@@ -128,7 +131,7 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
 def _write_certificates(
     archive: _Archive, claim: JobClaim, members: Sequence[ExportProgress]
 ) -> None:
-    """Those of the period, as their export has them."""
+    """Write the certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
     place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
     for rows in read_back(claim, place, CERTIFICATE_ROWS):

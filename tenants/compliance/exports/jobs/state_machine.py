@@ -1,8 +1,8 @@
-"""What a build may be, and become.
+"""States of an export job and their transitions.
 
 queued --begin--> building --finish--> finished --expire--> expired
-  |                  |  `--fail----> failed
-  `------cancel------´---> cancelled
+   |                  |  `--fail----> failed
+   `------cancel------´---> cancelled
 """
 
 from enum import StrEnum
@@ -28,7 +28,7 @@ class JobEvent(StrEnum):
 
 
 class InvalidTransition(Exception):
-    """It cannot become this from there."""
+    """The state does not allow the event."""
 
 
 TRANSITIONS: Final = MappingProxyType(
@@ -42,12 +42,12 @@ TRANSITIONS: Final = MappingProxyType(
     }
 )
 UNDER_WAY: Final = (JobState.QUEUED, JobState.RUNNING)
-# Their objects are of no more use.
+# The objects of these jobs are no longer needed.
 TERMINAL: Final = (JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 
 
 def advance(state: JobState, event: JobEvent) -> JobState:
-    """Raises InvalidTransition."""
+    """Return the next state. Raises InvalidTransition."""
     try:
         return TRANSITIONS[state, event]
     except KeyError as error:
