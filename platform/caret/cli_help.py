@@ -9,7 +9,7 @@ _NAME_WIDTH: Final = 24
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Start here": {
-        "up": "install and start Caret on this machine",
+        "up": "start all of Caret on this machine",
         "down": "stop what `up` has started",
         "complete": "print one completion of a file",
         "seed_demo_data": "fill the demonstration tenants with past usage",
