@@ -1,6 +1,6 @@
 """The console's ASGI application: Django, for pages and the REST API, behind its middleware.
 
-   health checks > static files > credentials > body limit > concurrency limit > Django
+    health checks > static files > credentials > body limit > concurrency limit > Django
 
 A separate WebSocket serves the live metrics of the pages. Only the gateway, another process, serves
 completions.

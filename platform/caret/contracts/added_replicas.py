@@ -2,10 +2,10 @@
 
 The control plane writes them to Redis, and gateways follow the changes:
 
-   caret:added-replicas           hash     "POOL REPLICA" (host:port) -> encoded ReplicaChange
-   caret:added-replicas:version   counter  incremented by each change; gateways poll it
-   caret:added-replicas:changed   channel  the version; wakes gateways at once
-   caret:added-replicas:log       list     encoded ReplicaChange, newest first, of bounded length
+    caret:added-replicas           hash     "POOL REPLICA" (host:port) -> encoded ReplicaChange
+    caret:added-replicas:version   counter  incremented by each change; gateways poll it
+    caret:added-replicas:changed   channel  the version; wakes gateways at once
+    caret:added-replicas:log       list     encoded ReplicaChange, newest first, of bounded length
 
 Prompts are sent to added replicas. So the gateway's own catalogue decides on which hosts replicas
 may be added. A missing version means that Redis has lost its data: gateways keep what they have.

@@ -1,11 +1,11 @@
 """API keys: their format, and the digest by which a gateway recognises a key.
 
-   cpk_live_Ab3dE6gH<43 base62 characters><6 base62 characters of CRC32>
-   |   |    |       |                     detects typing errors before any lookup
-   |   |    |       256 random bits, shown once
-   |   |    lookup ID: names the key in logs and in the console
-   |   kind
-   type prefix that secret scanners search for (KEY_PATTERN)
+    cpk_live_Ab3dE6gH<43 base62 characters><6 base62 characters of CRC32>
+    |   |    |       |                     detects typing errors before any lookup
+    |   |    |       256 random bits, shown once
+    |   |    lookup ID: names the key in logs and in the console
+    |   kind
+    type prefix that secret scanners search for (KEY_PATTERN)
 
 The format follows GitHub's tokens. A fast hash is enough: 256 random bits cannot be guessed.
 """

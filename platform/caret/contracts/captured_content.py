@@ -1,6 +1,6 @@
 """Captured content of completions on its way to storage, for users who have consented.
 
-   caret:content   stream  field `sealed`: a ContentBatch (caret.contracts.sealed_message)
+    caret:content   stream  field `sealed`: a ContentBatch (caret.contracts.sealed_message)
 
 Gateways send content only if the snapshot says that the tenant allows it and the user has consented
 (`Credential.keeps_content`). The worker checks the consent receipts again before it stores

@@ -2,10 +2,10 @@
 
 The control plane writes them to Redis, and gateways follow the changes:
 
-   caret:drained-replicas           hash     replica name (host:port) -> encoded DrainChange
-   caret:drained-replicas:version   counter  incremented by each change; gateways poll it
-   caret:drained-replicas:changed   channel  the version; wakes gateways at once
-   caret:drained-replicas:log       list     encoded DrainChange, newest first, of bounded length
+    caret:drained-replicas           hash     replica name (host:port) -> encoded DrainChange
+    caret:drained-replicas:version   counter  incremented by each change; gateways poll it
+    caret:drained-replicas:changed   channel  the version; wakes gateways at once
+    caret:drained-replicas:log       list     encoded DrainChange, newest first, of bounded length
 
 Gateways read only the names, so an older gateway obeys a newer control plane. A missing version
 means that Redis has lost its data: gateways keep what they have.

@@ -3,9 +3,9 @@
 They contain customers' code. So each message is sealed (caret.contracts.sealed_message), and none
 stays in Redis longer than MAX_AGE_S:
 
-   caret:retrieval:files              stream  field `sealed`: a FileUpload
-   caret:retrieval:queries            stream  field `sealed`: a SnippetQuery
-   caret:retrieval:results:<gateway>  list    sealed SnippetResult; the gateway dequeues them
+    caret:retrieval:files              stream  field `sealed`: a FileUpload
+    caret:retrieval:queries            stream  field `sealed`: a SnippetQuery
+    caret:retrieval:results:<gateway>  list    sealed SnippetResult; the gateway dequeues them
 
 A message may be lost if Redis or a worker stops. The gateway sends it again with a later request.
 """

@@ -2,11 +2,11 @@
 
 The control plane writes it to Redis after each commit that changes it, and gateways read it:
 
-   caret:snapshots            hash    tenant ID -> encoded TenantSnapshot
-   caret:snapshots:versions   hash    tenant ID -> version (decimal)
-   caret:snapshots:changes    counter incremented by every publication; gateways poll it
-   caret:snapshots:changed    channel tenant ID; wakes gateways at once
-   caret:snapshots:home-last-seen marker  in a region with a relay: home was reached recently
+    caret:snapshots            hash    tenant ID -> encoded TenantSnapshot
+    caret:snapshots:versions   hash    tenant ID -> version (decimal)
+    caret:snapshots:changes    counter incremented by every publication; gateways poll it
+    caret:snapshots:changed    channel tenant ID; wakes gateways at once
+    caret:snapshots:home-last-seen marker  in a region with a relay: home was reached recently
 
 Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). A tenant that is
 missing from the hash is not deleted, because Redis may have lost its data. Closing a tenant is a

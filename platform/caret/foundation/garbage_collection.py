@@ -4,11 +4,11 @@ CPython's collector scans all objects whenever a quarter of them is new. With 10
 that blocks the event loop for most of a second. So the collector is disabled, the objects of
 start-up are frozen, and a task collects instead:
 
-   young    objects since the last collection, in each tick that has enough of them
-   middle   survivors of ten young collections, or of fewer if those were slow: it takes about as
-            long as they did, and many new connections must not block the loop
-   full     all objects; its cost grows with the live objects, so it waits for a quiet moment, or
-            runs at once when memory has grown by MAX_GROWN_BLOCKS
+    young    objects since the last collection, in each tick that has enough of them
+    middle   survivors of ten young collections, or of fewer if those were slow: it takes about as
+             long as they did, and many new connections must not block the loop
+    full     all objects; its cost grows with the live objects, so it waits for a quiet moment, or
+             runs at once when memory has grown by MAX_GROWN_BLOCKS
 
 Reference counting still frees most objects. This is only about cycles.
 """

@@ -1,11 +1,11 @@
 """Errors of `manage.py up`, and their exit codes.
 
 * StartupError: one clear sentence for the terminal
- + PortInUse        3
- + NoDiskSpace      4
- + MissingFeature   5  (a processor feature, or a system program)
- + PartFailed       7  (names the service; has the last lines of its log)
- + HomeInUse        8  (another supervisor uses this CARET_HOME)
+  + PortInUse        3
+  + NoDiskSpace      4
+  + MissingFeature   5  (a processor feature, or a system program)
+  + PartFailed       7  (names the service; has the last lines of its log)
+  + HomeInUse        8  (another supervisor uses this CARET_HOME)
 
 A malformed setting is `caret.foundation.environment.BadSetting`, exit code 2. Code 6 is for a
 failed installation by `platform/scripts/setup`.

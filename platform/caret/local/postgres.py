@@ -1,7 +1,7 @@
 """The local installation's Postgres server: Unix socket only, passwords, durable writes.
 
 with EmbeddedPostgres(paths) as postgres:
-   ...  # paths.app_database_url and paths.owner_database_url contain the URLs
+    ...  # paths.app_database_url and paths.owner_database_url contain the URLs
 """
 
 import signal

@@ -5,7 +5,7 @@ The first of three ways that the machine allows:
 * PLAIN       we are an ordinary user: nothing to do
 * NAMESPACE   a user namespace in which root appears as `nobody`; files still belong to root
 * CAPABILITY  really `nobody`, with the capability to access root's private directories; for
-             containers, whose default seccomp profile forbids user namespaces. Files change owner.
+              containers, whose default seccomp profile forbids user namespaces. Files change owner.
 
 The choice may differ between two runs (a container's data on a host), so `give_to` runs each time.
 """

@@ -3,7 +3,7 @@
 * caret_superuser  only this module uses it to log in
 * caret_owner      owns the database and its tables, but is bound by row-level security
 * caret_app        owns nothing and can create nothing; each migration grants it access to its
-                  tables, as in production: there are no default privileges
+                   tables, as in production: there are no default privileges
 
 It also installs the extension `vector`, which only a superuser can do.
 """

@@ -1,7 +1,7 @@
 """The local installation's Valkey server: Unix socket only, password, append-only file.
 
 with EmbeddedValkey(paths):
-   ...  # paths.redis_url contains the URL
+    ...  # paths.redis_url contains the URL
 """
 
 import importlib.util

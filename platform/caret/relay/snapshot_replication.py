@@ -3,10 +3,10 @@
 Rules:
 
 1. A tenant that is pinned to another region never comes here. If its snapshot is here already, it
-  is updated once more, so that the gateways here learn to reject the tenant.
+   is updated once more, so that the gateways here learn to reject the tenant.
 2. An older snapshot never replaces a newer one, even with other writers (PUBLISH_SCRIPT).
 3. HOME_HEARD marks that home was reached, and expires after the longest allowed disconnect. Without
-  it gateways authenticate nobody, because they might have missed a revocation for too long.
+   it gateways authenticate nobody, because they might have missed a revocation for too long.
 """
 
 from collections.abc import Mapping

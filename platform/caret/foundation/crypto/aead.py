@@ -1,6 +1,6 @@
 """Authenticated encryption with AES-256-GCM, bound to context.
 
-   sealed = 12 random bytes | ciphertext | 16 bytes tag
+    sealed = 12 random bytes | ciphertext | 16 bytes tag
 
 Without the key, sealed data can be neither read nor changed nor moved. The context that it is bound
 to (its tenant, its kind, its row) is not stored in it. The caller passes the same context to open

@@ -1,13 +1,13 @@
 """The installation's signatures: Ed25519, with keys derived from the root secret.
 
-   keys = SigningKeys(root_secret, version=1)
-   signature = keys.sign(data, purpose="deletion-certificate/1")
-   verify(keys.public_keys(), data, signature, purpose="deletion-certificate/1")
+    keys = SigningKeys(root_secret, version=1)
+    signature = keys.sign(data, purpose="deletion-certificate/1")
+    verify(keys.public_keys(), data, signature, purpose="deletion-certificate/1")
 
 1. The signed bytes are `caret/<purpose>`, a NUL, then the data. So a signature for one purpose is
-  not valid for another.
+   not valid for another.
 2. Version n is HKDF's "signing/<n>". The highest version signs. The public keys of lower versions
-  stay published, so that their signatures can still be verified.
+   stay published, so that their signatures can still be verified.
 3. Verification uses public keys obtained beforehand, never keys from the verified file.
 """
 

@@ -3,10 +3,10 @@
 The check runs when the socket is opened, on the same address that is then connected to. So a name
 that resolves to another address a moment later (DNS rebinding) gains nothing.
 
-   destination                        encrypted   plain text
-   a public address                   yes         no
-   one of the operator's networks     yes         yes
-   anything else (caret.foundation.special_addresses)   no   no
+    destination                        encrypted   plain text
+    a public address                   yes         no
+    one of the operator's networks     yes         yes
+    anything else (caret.foundation.special_addresses)   no   no
 """
 
 import ipaddress

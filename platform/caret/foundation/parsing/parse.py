@@ -3,13 +3,13 @@
 Rules:
 
 1. A text that might overflow the parser is not parsed. The YAML parser keeps a stack of indents in
-  1,024 bytes and does not check its bounds, so the 254th indent crashes the process.
+   1,024 bytes and does not check its bounds, so the 254th indent crashes the process.
 2. Each parse is bounded: a few kilobytes can keep a parser busy for many seconds (C: `a=>`
-  repeated). The number of steps is limited in proportion to the bytes, which depends on the text
-  alone. Because single steps can be slow, the CPU time of the thread is limited as well. So on a
-  busy machine only parses close to the limit may be abandoned.
+   repeated). The number of steps is limited in proportion to the bytes, which depends on the text
+   alone. Because single steps can be slow, the CPU time of the thread is limited as well. So on a
+   busy machine only parses close to the limit may be abandoned.
 3. All parses that share a `ParseBudget` (those of a completion, or of a request's outlines) have a
-  common time limit, too.
+   common time limit, too.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Scopes that show the rows of one tenant, or one user's memberships, during a transaction.
 
 1. The scope is a transaction-local setting, so a connection pool or pgbouncer cannot leak it to
-  others. Postgres compares it with each row (see row_security).
+   others. Postgres compares it with each row (see row_security).
 2. A query of a tenant's table without a scope is an error, not an empty result.
 3. A scope never changes on the way: nesting another tenant's scope raises ScopeConflict.
 """

@@ -3,7 +3,7 @@
 uvicorn limits neither the size nor the time of headers, and waits forever for a client that does
 not read. This protocol responds with 431 or 408 and closes the connection.
 
-   connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
+    connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
 
 At any time, a client that leaves its response unread for send_timeout_s is disconnected.
 """
