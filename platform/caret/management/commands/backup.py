@@ -22,7 +22,7 @@ class Command(NoSystemChecksCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         data, keys = options["data"].resolve(), options["keys"].resolve()
         if data.parent == keys.parent:
-            raise CommandError("Write the keys elsewhere: both files together decrypt all data.")
+            raise CommandError("Write the keys to a folder elsewhere: both files decrypt all data.")
         server = backup_server(settings.EMBEDDED)
         try:
             dump_data(server, data)

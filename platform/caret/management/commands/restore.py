@@ -73,7 +73,7 @@ def _require_usable(server: Server) -> None:
         ours = cursor.fetchone()
     if which_database(server) != ours:
         raise CommandError(
-            "DATABASE_URL and CARET_BACKUP_DATABASE_URL are different databases: keys would be"
+            "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL: keys would be"
             " destroyed in the wrong one."
         )
     try:
