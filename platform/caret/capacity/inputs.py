@@ -16,7 +16,7 @@ MAX_FIGURE: Final = 1e9
 
 
 class Queue(StrEnum):
-    """Where a request waits for a GPU; `queueing` has the formulas."""
+    """The place where requests wait for a GPU; `queueing` has the formulas."""
 
     PINNED = "pinned"  # at the replica that holds its prefix: one M/G/1 queue per GPU
     SHARED = "shared"  # for the first free GPU: one M/G/k queue

@@ -18,7 +18,7 @@ USAGE_GROUP: Final = "ingest"
 
 
 class FinishReason(StrEnum):
-    """How a completion ended."""
+    """The reason why a completion ended."""
 
     STOP = "stop"  # ended by the model, or by the filter at a suitable place
     LENGTH = "length"  # max_tokens

@@ -31,7 +31,7 @@ class ChildSpec:
     folder: Path = Path("/")
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5.0  # then SIGKILL to the whole session
-    waits_for_input: bool = False  # its standard input is a pipe that `let_go` closes
+    waits_for_input: bool = False  # its standard input is a pipe, closed later on request
 
 
 class ChildProcess:

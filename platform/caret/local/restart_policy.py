@@ -1,4 +1,4 @@
-"""When to restart a service that has died, and when to give up. Pure: time is passed in."""
+"""Decides when to restart a dead service, and when to give up. Pure: time is passed in."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -47,7 +47,7 @@ class _WatchedService:
 class Supervisor:
     """Supervises the launched services, in the order of their launch.
 
-    With `tolerates_broken`, a service that fails to start waits for `restart`, because its code is
+    With `tolerates_broken`, a service that fails to start waits for a restart, because its code is
     being edited.
     """
 
@@ -78,7 +78,7 @@ class Supervisor:
             time.sleep(_LOOK_S)
 
     def restart(self, parts: Iterable[Service]) -> None:
-        """Let `watch` restart the services; this does not count as a death."""
+        """Restart the services during supervision; this does not count as a death."""
         for part in parts:
             self._of(part).state = _ServiceState.OUTDATED
 

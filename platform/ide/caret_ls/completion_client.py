@@ -22,8 +22,8 @@ from caret_ls.workspace import OpenFile
 
 _WHOLE: Final = ("stop", "length")
 _BUDGET: Final = ("budget", "budget_spent")
-# A budget may be raised at any time, even before the gateway's Retry-After. The user should not
-# have to restart the editor then.
+# A budget may be raised even before the time that the gateway named. The user should not have to
+# restart the editor then.
 _MAX_HOLD_S: Final = 60.0
 # Nobody waits this long; the gateway itself gives up after 30 s.
 MAX_ANSWER_S: Final = 20.0
@@ -68,7 +68,7 @@ class CompletionClient:
 
     @property
     def is_held(self) -> bool:
-        """Whether the gateway asked to retry later, and the time is not over."""
+        """True while the gateway's delay for retries has not passed."""
         return self._learns.clock.monotonic_s() < self._held_until_s
 
     def release(self) -> None:

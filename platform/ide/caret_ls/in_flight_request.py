@@ -23,7 +23,7 @@ class CompletionResult:
 
 
 class InFlightRequest:
-    """A request that starts at once. `ask` calls `grow` with each part of the text."""
+    """A request that starts at once and collects the text of its response."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ RESEND_WINDOW_S: Final = 60.0
 
 
 class OutcomeQueue:
-    """Sends outcomes; `tell` returns False if there is no connection or no room."""
+    """Sends outcomes by a callback, which returns False without a connection or room."""
 
     def __init__(self, tell: Callable[[Frame], bool], clock: LoopClock) -> None:
         self._tell = tell

@@ -211,7 +211,7 @@ class OutcomeTracker:
         del self._taken[:-_MAX_TRACKED]
 
     def _pass_by(self, uri: str, now_s: float) -> None:
-        """Report a rejection, unless a part was accepted or typed.
+        """Report a rejection, unless a part was accepted.
 
         The gateway compares the parts with the whole.
         """

@@ -24,7 +24,7 @@ _ALL_ALLOWED: Final = EditorPolicy()
 
 
 class PolicyCache:
-    """Policies by repository. `ask` sends a query; `take` receives the response."""
+    """Policies by repository. A callback sends queries; responses arrive as frames."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         self._ask = ask

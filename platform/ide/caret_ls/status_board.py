@@ -16,7 +16,7 @@ class ServerStatus(StrEnum):
 
 @dataclass(slots=True)
 class StatusBoard:
-    """The state of the server; `tell` is called once for each new status."""
+    """The state of the server. A callback gets each new status once."""
 
     tell: Callable[[ServerStatus], None]
     is_paused: bool = False

@@ -53,7 +53,7 @@ class Operation:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether repeating the request has no further effect."""
+        """True if repeating the request has no further effect."""
         return self.method != "POST" or any(field.name == IDEMPOTENCY_KEY for field in self.fields)
 
 

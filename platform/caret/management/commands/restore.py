@@ -52,7 +52,7 @@ class Command(NoSystemChecksCommand):
         except DumpFailed as error:
             raise CommandError(f"The backup was not restored: {error}") from error
         self.stdout.write("Restored.")
-        # Before destroying adds entries of its own.
+        # Read before the replayed erasures add entries.
         last_at = _newest_entry_at(server)
         self.stdout.write(_NOT_HELD.format(since=_NOTHING if last_at is None else _spelt(last_at)))
         try:
