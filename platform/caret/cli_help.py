@@ -63,7 +63,7 @@ def overview() -> str:
     for title, commands in GROUPS.items():
         lines += [title, *(f"  {name:<{_NAME_WIDTH}}{duty}" for name, duty in commands.items()), ""]
     lines += [
-        "`manage.py COMMAND --help` describes a command; `help --commands` lists Django's, too.",
+        "`manage.py COMMAND --help` explains one; `help --commands` lists Django's, too.",
         "",
     ]
     return "\n".join(lines)
