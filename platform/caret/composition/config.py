@@ -19,11 +19,14 @@ from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TRACE_SHARE: Final = 0.1  # a span costs 10 us, a completion has ten
+_TRACE_SHARE: Final = 0.1  # a span costs 10 us, and a completion has ten
 
 
 def data_plane_config() -> DataPlaneConfig:
-    """From the environment. Raises BadSetting."""
+    """Read the configuration from the environment.
+
+    Raises BadSetting.
+    """
     home = home_folder()
     return DataPlaneConfig(
         root_secret=parse_root_secret(
@@ -67,7 +70,7 @@ def data_plane_config() -> DataPlaneConfig:
 
 
 def _kubernetes_url() -> str:
-    """As each pod is told."""
+    """Return the API server's URL from the variables that Kubernetes sets in each pod."""
     host, port = env_text("KUBERNETES_SERVICE_HOST", ""), env_text("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         return ""
@@ -88,7 +91,7 @@ def _resolver() -> tuple[str, int] | None:
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:
-    """80% of what users are promised, so that shedding begins before it is broken."""
+    """Return 80% of the promised latencies, so that load shedding begins before they are missed."""
     inline, fim, block, chat = (
         env_int(f"CARET_FIRST_TOKEN_TARGET_{name}_MS", default, low=1, high=600_000)
         for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))

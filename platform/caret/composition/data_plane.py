@@ -1,4 +1,4 @@
-"""The data plane, put together and kept running for as long as it is open."""
+"""Assembles the data plane and keeps it running while it is open."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -64,25 +64,28 @@ from inference.recording.slowest_requests import SlowestRequests, SlowestRequest
 from inference.retrieval.retrieval import Retrieval
 from inference.routing.route import Router
 
-# Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
+# Long enough for a busy Redis, short enough that shutdown never hangs.
 _REDIS_TIMEOUT_S: Final = 2.0
 _MAX_REDIS_CONNECTIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SharedConnections:
-    """The connections that the plane's parts share."""
+    """Connections that the components of the data plane share."""
 
     redis: Redis
     leases: Redis
     engines: HttpClient
-    session: aiohttp.ClientSession  # for what is asked beside the requests
+    session: aiohttp.ClientSession  # for calls outside of requests
     claims: ClaimQueue
 
 
 @asynccontextmanager
 async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
-    """The plane with its background tasks; on leaving, what was recorded is delivered."""
+    """Yield the data plane with its background tasks running.
+
+    When the block ends, the journal is shipped and leases are returned.
+    """
     clock = SystemClock()
     authority = SnapshotStore(
         root_secret=config.root_secret,
@@ -93,7 +96,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     )
     journal = FileJournal(config.journal_dir)
     redis = Redis.from_pool(
-        # One call too many waits for a connection; redis-py's other pool would raise at once.
+        # A call beyond the limit waits for a connection; redis-py's other pool would raise at once.
         BlockingConnectionPool.from_url(
             config.redis_url,
             max_connections=_MAX_REDIS_CONNECTIONS,
@@ -126,7 +129,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         additions = AdditionFeed(redis, membership)
         await drains.start()
         await additions.start()
-        await membership.reconcile()  # before anything is asked of a replica
+        await membership.reconcile()  # before any replica is called
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
             _returned(plane.admission.quotas.leases) as returning,
@@ -147,7 +150,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
 @asynccontextmanager
 async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
-    """Yields what ships the journal meanwhile; what is left at the end is shipped then."""
+    """Yield the task that ships the journal; at the end ship the rest of it."""
     try:
         yield partial(journal.run, shipment)
     finally:
@@ -156,7 +159,7 @@ async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIter
 
 @asynccontextmanager
 async def _returned(leases: Leases) -> AsyncIterator[Run]:
-    """Yield what returns unused leases meanwhile; at the end all are returned."""
+    """Yield the task that returns unused leases; at the end return all."""
     try:
         yield leases.run
     finally:
@@ -166,7 +169,7 @@ async def _returned(leases: Leases) -> AsyncIterator[Run]:
 def _work(
     config: DataPlaneConfig, plane: DataPlane, links: SharedConnections
 ) -> Iterator[tuple[str, Run]]:
-    """What runs beside the requests, by name."""
+    """Yield the background tasks by name."""
     yield (
         "snapshots",
         SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
@@ -193,7 +196,7 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObse
     if not config.has_trace_export:
         yield ()
         return
-    # Half a second of imports, for those who want it.
+    # Half a second of imports, only for installations that export traces.
     from inference.recording.otlp_export import open_otlp_exporter
 
     async with open_otlp_exporter(

@@ -1,4 +1,4 @@
-"""Who tells which replicas a pool has: DNS, or the Kubernetes API where a pool says so."""
+"""Pool discovery: DNS, or the Kubernetes API for pools that are configured so."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,10 @@ from inference.pools.vllm.identity import VllmIdentity
 def membership_of(
     config: DataPlaneConfig, plane: DataPlane, session: aiohttp.ClientSession
 ) -> tuple[PoolMembers, tuple[tuple[str, Run], ...]]:
-    """It, and what is to run beside it, by name. Raises BadSetting."""
+    """Return the pool members and the named background tasks that they need.
+
+    Raises BadSetting.
+    """
     router, load = plane.router, plane.admission.load_shedder
     watched = _watched(config, router.pools.by_name.values(), session)
     membership = PoolMembers(
@@ -51,7 +54,7 @@ def _watched(
     }
     if names and not config.kubernetes_url:
         raise BadSetting(
-            "CARET_KUBERNETES_API is not set and this is no pod; a pool has the source kubernetes."
+            "A pool has the source kubernetes: set CARET_KUBERNETES_API, or run in a pod."
         )
     account = ServiceAccount(config.kubernetes_url, config.kubernetes_service_account_dir)
     return KubernetesResolver(KubernetesApi(session, account), names)

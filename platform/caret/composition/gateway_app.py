@@ -1,4 +1,4 @@
-"""The factory that the ASGI server calls."""
+"""The ASGI application factory of the gateway."""
 
 from caret.composition.config import data_plane_config
 from caret.composition.data_plane import open_data_plane

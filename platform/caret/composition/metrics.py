@@ -1,4 +1,4 @@
-"""The page of metrics, when there is one: what it tells of, and what gathers it."""
+"""The metrics endpoint of the data plane and the metrics that it serves."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from inference.recording.slowest_requests import SlowestRequests
 
 
 class MetricSources(NamedTuple):
-    """What metrics tell of besides the plane."""
+    """Sources of metrics besides the data plane."""
 
     journal: FileJournal
     session: aiohttp.ClientSession

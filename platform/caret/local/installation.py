@@ -1,4 +1,4 @@
-"""A running installation: every part started in order, then kept alive until somebody says stop."""
+"""A running local installation: starts all services in order and keeps them running."""
 
 import os
 from collections.abc import Iterable
@@ -26,7 +26,10 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Installation:
-    """Needs the home's lock. Leaving the `with` stops all; nothing that it started is left."""
+    """A local installation; requires the lock of its CARET_HOME.
+
+    Leaving the `with` block stops all services. No process that it started remains.
+    """
 
     def __init__(self, settings: UpSettings, *, progress: StartProgress) -> None:
         self._settings = settings
@@ -40,7 +43,10 @@ class Installation:
         self._tenants: list[TenantEntry] = []
 
     def __enter__(self) -> Self:
-        """Raises PortInUse before anything is started."""
+        """Prepare the start.
+
+        Raises PortInUse before anything has started.
+        """
         self._end_leftovers()
         require_free(*self._settings.needed_ports)
         write_credentials(self._settings.paths)
@@ -62,7 +68,10 @@ class Installation:
             self._watchdog.__exit__(kind, error, traceback)
 
     def start(self) -> None:
-        """Raises PartFailed."""
+        """Start all services and wait until they are ready.
+
+        Raises PartFailed.
+        """
         for part in self._parts.engines:
             self._supervisor.launch(part)
         for part in self._parts.foundations:
@@ -78,9 +87,9 @@ class Installation:
         self._write_up_file()
 
     def supervise(self) -> None:
-        """Keep all parts alive until a signal raises ShutdownRequested.
+        """Keep all services running until a signal raises ShutdownRequested.
 
-        Raises PartFailed when a part keeps dying.
+        Raises PartFailed if a service keeps failing.
         """
         changes = changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
@@ -111,7 +120,7 @@ class Installation:
                 self._supervisor.restart(parts)
 
     def _end_leftovers(self) -> None:
-        """What an earlier supervisor left, if both it and its watchdog were killed."""
+        """End processes of an earlier run, in case its supervisor and its watchdog were killed."""
         num_ended = terminate_tagged(
             home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S
         )
@@ -162,26 +171,26 @@ class Installation:
         ]
 
 
-# Without system checks, for which every address of console and API would be loaded: the console's
-# own start makes them.
+# Without system checks, which would import every URL of the console and the API. The console runs
+# them at its start.
 _MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
-# What each step does, in the words of the terminal.
+# Descriptions of the steps, as the terminal shows them.
 _WHAT = {
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
-    "Migrations": "tables and their row policies",
+    "Migrations": "tables and row-level security policies",
     "Tenants": "acme and globex, for the demonstration",
-    "Gateway": "where the editors connect",
+    "Gateway": "editors connect here",
     "Console": "web pages and REST API",
     "Worker": "ingests usage, publishes snapshots",
-    "Beat": "the clock of the periodic tasks",
-    "Engine": "vLLM loads the model (since the beginning)",
-    "Embeddings": "vLLM loads retrieval's model (likewise)",
+    "Beat": "schedules the periodic tasks",
+    "Engine": "vLLM loads the model (since the start)",
+    "Embeddings": "vLLM loads the retrieval model (since the start)",
 }
 
 
 def steps(settings: UpSettings) -> tuple[str, ...]:
-    """In the order in which the terminal shows them."""
+    """Return the titles of the steps in the order of the terminal."""
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     return (*_STEPS, *retrieval, "a completion")
 

@@ -1,6 +1,6 @@
-"""What the person at the terminal sees: what is done, how long it has taken, what is next.
+"""Progress in the terminal: the current step, its duration and the next step.
 
-Two forms of one thing: lines for a log or a pipe, and a moving line for a terminal.
+There are two forms: lines for a log or a pipe, and a live line for a terminal.
 """
 
 import sys
@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-# A pipe's reader learns this often that a long step is still alive.
+# How often the reader of a pipe sees that a long step is still running.
 _REMINDER_S = 10.0
 _TITLE_WIDTH = 12
 _WHAT_WIDTH = 50
@@ -24,13 +24,13 @@ _WHAT_WIDTH = 50
 class StartProgress(Protocol):
     @contextmanager
     def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
-        """Yields what to call while waiting, often."""
+        """Show a step; yield a function to call often while waiting."""
 
     def print_line(self, text: str = "") -> None: ...
 
 
 class StepList:
-    """The titles in their order, to say what is next."""
+    """The titles in order, to name the next step."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)
@@ -71,7 +71,7 @@ class PlainProgress:
 
 
 class TerminalProgress:
-    """Redraws only when ticked: the supervisor has no second thread, so that it may fork."""
+    """Redraws only when ticked: without a second thread, the supervisor can fork safely."""
 
     def __init__(self, plan: StepList, *, console: Console) -> None:
         self._plan = plan
@@ -116,6 +116,6 @@ def progress_for(plan: StepList) -> StartProgress:
 
 
 def _write_at_once(text: str) -> None:
-    """A pipe is read while we still work."""
+    """Write and flush, because a pipe's reader is waiting."""
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -1,9 +1,10 @@
-"""Starts the parts in their order, keeps them alive, and ends them all.
+"""Starts services in order, keeps them running and stops them all.
 
-Parts that die are launched again after a growing pause; one that keeps dying ends the whole with
-PartFailed. In `make dev` it does not: it waits until its code changes.
+A service that dies is restarted after a growing pause. One that keeps dying ends the whole
+installation with PartFailed. In `make dev` it waits for a change of its code instead.
 
-Everything runs in one thread: children ask the kernel to die with the thread that started them.
+Everything runs in one thread: children ask the kernel to kill them with the thread that started
+them.
 """
 
 import time
@@ -18,17 +19,17 @@ from caret.local.service import Service, await_ready
 
 _LOOK_S = 0.1
 _LOG_CARE_S = 30.0
-# A part whose code has changed need not finish its work.
+# A service whose code has changed need not finish its work.
 _RESTART_GRACE_S = 1.0
-# Restart console and gateway first: with all parts at once, each would start more slowly.
+# Console and gateway restart first: all services at once would start more slowly.
 _MAX_RESTARTS_AT_ONCE = 2
 
 
 class _ServiceState(Enum):
     STARTING = auto()
     READY = auto()
-    PAUSING = auto()  # dead, to be launched again at `next_launch_s`
-    OUTDATED = auto()  # its code has changed: to be stopped and launched again in its turn
+    PAUSING = auto()  # dead, to be restarted at `next_launch_s`
+    OUTDATED = auto()  # its code has changed: to be stopped and restarted in its turn
     BROKEN = auto()  # dead until its code changes
 
 
@@ -44,9 +45,10 @@ class _WatchedService:
 
 
 class Supervisor:
-    """Holds what was launched, in that order.
+    """Supervises the launched services, in the order of their launch.
 
-    `tolerates_broken`: a part that does not start waits for `restart`, as somebody is editing it.
+    With `tolerates_broken`, a service that fails to start waits for a restart, because its code is
+    being edited.
     """
 
     def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
@@ -56,7 +58,7 @@ class Supervisor:
         self._next_log_care_s = 0.0
 
     def launch(self, part: Service, *, is_foundation: bool = False) -> None:
-        """`is_foundation`: others write to it until they end, so it is stopped after them."""
+        """Launch a service. One with `is_foundation` is stopped last: the others write to it."""
         part.launch()
         self._watched.append(_WatchedService(part, is_foundation, launched_s=time.monotonic()))
 
@@ -65,9 +67,9 @@ class Supervisor:
         self._find(part).state = _ServiceState.READY
 
     def supervise(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
-        """Returns when `until` says so; `on_launch` is called after each new launch.
+        """Supervise until `until` returns True; call `on_launch` after each restart.
 
-        Raises PartFailed when a part dies too often.
+        Raises PartFailed if a service dies too often.
         """
         while not until():
             for watched in self._watched:
@@ -76,7 +78,7 @@ class Supervisor:
             time.sleep(_LOOK_S)
 
     def restart(self, parts: Iterable[Service]) -> None:
-        """Have `supervise` stop and launch them again. Nothing of this counts as a death."""
+        """Restart the services during supervision; this does not count as a death."""
         for part in parts:
             self._find(part).state = _ServiceState.OUTDATED
 
@@ -108,7 +110,7 @@ class Supervisor:
     def _record_death(self, watched: _WatchedService, *, now_s: float) -> None:
         part = watched.part
         status = part.child.exit_status
-        part.child.kill()  # what its group has left behind would hold its port
+        part.child.kill()  # the rest of its process group could still occupy its port
         if self._tolerates_broken and watched.state is _ServiceState.STARTING:
             watched.state = _ServiceState.BROKEN
             self._tell(tail(part.child.spec.log_file))
@@ -147,7 +149,7 @@ class Supervisor:
                 f"{watched.part.name} is ready again after {now_s - watched.launched_s:.1f} s."
             )
         elif now_s - watched.launched_s > watched.part.ready_timeout_s:
-            watched.part.child.kill()  # the next look counts it as a death
+            watched.part.child.kill()  # the next check counts it as a death
 
     def _rotate_logs(self) -> None:
         if time.monotonic() < self._next_log_care_s:

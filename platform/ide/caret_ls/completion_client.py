@@ -1,4 +1,4 @@
-"""Asking the gateway, one request at a time for each file, and what is learnt from its answers."""
+"""Requests completions, at most one at a time for each file, and learns from the responses."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,23 +22,23 @@ from caret_ls.workspace import OpenFile
 
 _WHOLE: Final = ("stop", "length")
 _BUDGET: Final = ("budget", "budget_exceeded")
-# A budget may be raised any time, whatever the gateway says of midnight; nobody has to restart the
-# editor then.
+# A budget may be raised even before the time that the gateway named. The user should not have to
+# restart the editor then.
 _MAX_HOLD_S: Final = 60.0
-# Long after anybody waits for it; the gateway itself gives up after 30 s.
+# Nobody waits this long; the gateway itself gives up after 30 s.
 MAX_ANSWER_S: Final = 20.0
-_TOO_SLOW: Final = "deadline"  # as the gateway calls it
+_TOO_SLOW: Final = "deadline"  # the gateway's error code
 _POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
 
 
 class GatewayApi(Protocol):
     def request(self, frame: Frame) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
-        """See `Link.asking`."""
+        """Request a completion (see GatewayConnection)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHandlers:
-    """Where what an answer says goes."""
+    """The components that learn from a response."""
 
     cache: SuggestionCache
     pace: TypingRate
@@ -64,20 +64,20 @@ class CompletionClient:
         self._max_answer_s = max_answer_s
         self._flights: dict[str, InFlightRequest] = {}  # by file
         self._held_until_s = 0.0
-        self._unknown_languages: set[str] = set()  # to the gateway; left out from then on
+        self._unknown_languages: set[str] = set()  # by the gateway; they are no longer sent
 
     @property
     def is_backing_off(self) -> bool:
-        """Whether the gateway has said to come back later."""
+        """True while the gateway's delay for retries has not passed."""
         return self._learns.clock.monotonic_s() < self._held_until_s
 
     def resume(self) -> None:
-        """What it said is forgotten: it is another gateway, or for another key."""
+        """Forget the hold, because the gateway or the key has changed."""
         self._held_until_s = 0.0
         self._learns.board.set(is_over_budget=False)
 
     def get_or_start(self, place: CompletionContext) -> InFlightRequest | None:
-        """One to join. One that does not agree with the place is taken back."""
+        """Return a request to join; cancel one that does not match the context."""
         flight = self._flights.get(place.uri)
         if flight is not None and not flight.matches(place):
             self.cancel(place.uri)
@@ -127,7 +127,10 @@ class CompletionClient:
         return landing
 
     async def _read_frames(self, file: OpenFile, flight: InFlightRequest) -> str:
-        """How the gateway says that it has ended. Raises Ended."""
+        """Read the response and return its finish reason.
+
+        Raises RequestEnded.
+        """
         language = flight.place.language
         known = "" if language in self._unknown_languages else language
         place = replace(flight.place, language=known)
@@ -141,7 +144,7 @@ class CompletionClient:
         raise RequestEnded("offline")
 
     def _record_slow_answer(self, flight: InFlightRequest, began_s: float) -> None:
-        """It was taken back: where no answer ever comes, that is all that is learnt."""
+        """Learn from a cancelled request, which tells at least that the response took longer."""
         waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
         if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
             self._learns.pace.on_answer(waited_ms)

@@ -1,7 +1,7 @@
-"""What the editor's user is suggested: skip > recall > pause > ask > offer.
+"""Provides suggestions in steps: skip > recall > pause > request > offer.
 
-Of each file one request is under way at most. A newer keystroke joins it where it agrees with it,
-else takes it back. Nothing of this raises: where there is nothing to offer, there is a reason.
+At most one request per file is in flight. A newer keystroke joins it if it matches, and otherwise
+cancels it. No step raises: if there is nothing to offer, there is a reason.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 
-# How long a suggestion has to stand before what would follow it is asked for: who goes on typing at
-# once is not about to take it.
+# How long a suggestion must be visible before its continuation is prefetched. A user who keeps
+# typing is not about to accept it.
 PREFETCH_AFTER_S: Final = 0.4
-_MAX_TRIES: Final = 2  # what was joined may say something else in the end
+_MAX_TRIES: Final = 2  # a joined request may end with another text
 _REASONS: Final = {
     "shed": SkipReason.OVERLOADED,
     "budget": SkipReason.OVER_BUDGET,
@@ -46,8 +46,8 @@ _REASONS: Final = {
 @dataclass(frozen=True, slots=True)
 class InlineRequest:
     position: Position
-    is_invoked: bool = False  # somebody pressed a key for it
-    selected: SelectedCompletion | None = None  # None: no list of words is open
+    is_invoked: bool = False  # the user pressed a key for it
+    selected: SelectedCompletion | None = None  # None: no completion list is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class InlineItem:
     id: str
     text: str
     position: Position
-    replaces: int  # characters behind the position that the text brings itself
+    replaces: int  # number of characters after the position that the text replaces
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """What is known here, by whom it is kept."""
+    """The state that suggestions depend on."""
 
     files: OpenFiles
     cache: SuggestionCache
@@ -78,21 +78,25 @@ class CompletionProvider:
         self._knows = knowledge
         self._asking = asking
         self.settings = settings
-        # Of the newest request; None: there was something to offer.
+        # For the newest request; None: there was something to offer.
         self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
         self._num_asked = 0
         self._turns: dict[
             str, asyncio.Task[RemainingSuggestion | SkipReason]
-        ] = {}  # the newest of each file
+        ] = {}  # the newest task of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
     async def provide(self, uri: str, wish: InlineRequest) -> InlineItem | None:
-        """Being cancelled takes the request back on the wire, unless a newer one joins it."""
+        """Return a suggestion.
+
+        Cancelling this call also cancels the request at the gateway, unless a newer keystroke joins
+        it.
+        """
         self._num_asked += 1
         number = self._num_asked
-        self.last_reason = SkipReason.NEWER_KEYSTROKE  # should it be taken back
+        self.last_reason = SkipReason.NEWER_KEYSTROKE  # in case this call is cancelled
         found = await self._provide(uri, wish)
-        if number == self._num_asked:  # else a newer one's reason stands there
+        if number == self._num_asked:  # otherwise keep a newer call's reason
             self.last_reason = found if isinstance(found, SkipReason) else None
         return None if isinstance(found, SkipReason) else found
 
@@ -114,7 +118,7 @@ class CompletionProvider:
         return self._make_item(file, wish.position, lead, found)
 
     def cancel(self, uri: str) -> None:
-        """The file is gone: what is asked for it, and would be, is not wanted any more."""
+        """Cancel everything for a closed file."""
         for tasks in (self._turns, self._prefetches):
             task = tasks.pop(uri, None)
             if task is not None:
@@ -124,7 +128,7 @@ class CompletionProvider:
     async def _wait_turn(
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
-        """The turn of the file's newest keystroke; it ends the one before."""
+        """Run the task of the file's newest keystroke; it cancels the previous one."""
         for tasks in (self._turns, self._prefetches):
             older = tasks.pop(file.uri, None)
             if older is not None:
@@ -152,7 +156,7 @@ class CompletionProvider:
         return known if known is not None else await self._request(file, place)
 
     def _find_known(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
-        """None: nothing is known about the place."""
+        """Find a cached suggestion; None if nothing is known for this context."""
         known = self._knows.cache.find(place)
         if known is None:
             return None
@@ -178,7 +182,7 @@ class CompletionProvider:
         return SkipReason.NEWER_KEYSTROKE
 
     def _reason_to_wait(self, place: CompletionContext) -> SkipReason | None:
-        """Who presses a key for it asks, whatever the gateway has said before."""
+        """Return why no request may be sent now; an explicit request ignores the gateway's hold."""
         board = self._knows.board
         if board.is_signed_out:
             return SkipReason.SIGNED_OUT
@@ -234,7 +238,7 @@ class CompletionProvider:
     async def _prefetch(
         self, file: OpenFile, place: CompletionContext, found: RemainingSuggestion
     ) -> None:
-        """What would follow the suggestion, if it were taken."""
+        """Prefetch the completion that would follow once the suggestion is accepted."""
         await asyncio.sleep(PREFETCH_AFTER_S)
         following = CompletionContext(
             uri=place.uri,
@@ -251,7 +255,7 @@ class CompletionProvider:
 
 
 def _reason_of(landing: CompletionResult | None) -> SkipReason | None:
-    """None: it came to its end, with or without a text."""
+    """Return why there is no suggestion; None if the request completed, with or without text."""
     if landing is None:
         return SkipReason.NEWER_KEYSTROKE
     if landing.finish in ("stop", "length", "filtered"):

@@ -1,7 +1,7 @@
-"""The one WebSocket to the gateway: opened again whenever it ends, and never in anybody's way.
+"""The only WebSocket to the gateway: reconnects whenever it ends, and never blocks the editor.
 
-What is asked while there is none fails at once. What is told meanwhile is refused, and so is what
-finds no room; whether what was taken has arrived nobody knows.
+Without a connection, requests fail at once. Other frames are rejected without a connection or if
+the backlog is full. Nothing confirms that an accepted frame has arrived.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from caret_ls.clock import LoopClock
 from caret_ls.frames import Frame
 
 _OPEN_TIMEOUT_S: Final = 10.0
-_WELL_AFTER_S: Final = 5.0  # a connection that lived that long was none that fails at once
-_SIGNED_OUT_S: Final = 300.0  # between tries with a key that is refused
+_WELL_AFTER_S: Final = 5.0  # a connection that lived this long resets the backoff
+_SIGNED_OUT_S: Final = 300.0  # between attempts with a rejected key
 _CLOSE_KEY_ENDED: Final = 4401
 _CLOCKS_APART_S: Final = 20.0
 _TICK_S: Final = 5.0
-MAX_BACKLOG: Final = 64  # frames that wait to be sent
+MAX_BACKLOG: Final = 64  # frames waiting to be sent
 
 
 class ConnectionState(StrEnum):
@@ -37,26 +37,26 @@ class ConnectionState(StrEnum):
 
 
 class RequestEnded(Exception):
-    """A request that gets no answer any more; `code` is the gateway's, or `offline`."""
+    """A request ended without a completion; `code` is the gateway's, or `offline`."""
 
     def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(code)
         self.code = code
-        self.retry_after_s = retry_after_s  # None: it does not say
+        self.retry_after_s = retry_after_s  # None: not given
 
 
 class ConnectionListener(Protocol):
     def on_state(self, state: ConnectionState) -> None: ...
 
     def on_frame(self, frame: Frame) -> None:
-        """One that answers no completion."""
+        """Handle a frame that does not belong to a completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     url: str  # http(s)://host:port of the gateway
     key: str = field(repr=False)
-    editor: str = ""  # as it names itself; a header tells it
+    editor: str = ""  # the editor's name for itself; sent in a header
 
 
 class GatewayConnection:
@@ -71,22 +71,24 @@ class GatewayConnection:
         self._listener = listener
         self._backoff = backoff
         self._clock = clock
-        self._tick_s = tick_s  # how often it looks whether the machine has slept
+        self._tick_s = tick_s  # interval of the check whether the machine has slept
         self._address: Address | None = None
         self._is_refused = False
-        self._moved = asyncio.Event()  # another address, or awake again: connect anew
+        self._moved = asyncio.Event()  # another address, or awake again: reconnect
         self._outgoing: asyncio.Queue[Frame] | None = None
         self._answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
     def set_address(self, address: Address | None) -> None:
-        """None: there is no key, so there is nowhere to go. A key that was refused is tried again:
-        it may be in force by now."""
+        """Connect to another address; None if there is no key.
+
+        A rejected key is tried again, because it may have become valid.
+        """
         if address != self._address or self._is_refused:
             self._address = address
             self._moved.set()
 
     def send(self, frame: Frame) -> bool:
-        """Sends it when there is a connection with room; whether there was."""
+        """Send a frame; return False if there is no connection, or no room in the backlog."""
         if self._outgoing is None or self._outgoing.full():
             return False
         self._outgoing.put_nowait(frame)
@@ -94,8 +96,11 @@ class GatewayConnection:
 
     @asynccontextmanager
     async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
-        """The frames that answer a `complete`, up to its `done`. Leaving earlier takes it back, on
-        the wire. Raises Ended, here or while it is read."""
+        """Request a completion; yield its frames up to `done`.
+
+        Leaving the block earlier cancels the request at the gateway. Raises RequestEnded, here or
+        while the frames are read.
+        """
         answers: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
         self._answers[frame["id"]] = answers
         is_over = False
@@ -120,7 +125,7 @@ class GatewayConnection:
                 self.send(frames.cancel(frame["id"]))
 
     async def run(self) -> None:
-        """For ever: connects, and connects again."""
+        """Connect and reconnect forever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_sleep())
             while True:
@@ -135,7 +140,7 @@ class GatewayConnection:
                         await self._moved.wait()
 
     async def _run_once(self, address: Address) -> float:
-        """One connection, as long as it lasts. How long to wait then, in seconds."""
+        """Run one connection to its end; return the seconds to wait before the next."""
         began_s = self._clock.monotonic_s()
         try:
             async with _open(address) as socket:
@@ -146,7 +151,7 @@ class GatewayConnection:
         except InvalidStatus as error:
             refused = error.response.status_code in (401, 403)
             state = ConnectionState.UNAUTHENTICATED if refused else ConnectionState.OFFLINE
-        # A proxy that the environment names may be of a kind for which a package is missing.
+        # The environment may name a kind of proxy that needs a missing package.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = ConnectionState.OFFLINE
         self._is_refused = state is ConnectionState.UNAUTHENTICATED
@@ -160,7 +165,7 @@ class GatewayConnection:
         )
 
     async def _serve(self, socket: ClientConnection) -> None:
-        """Until it ends, or there is somewhere else to go."""
+        """Serve the connection until it ends, or until the address changes."""
         self._outgoing = asyncio.Queue(MAX_BACKLOG)
         self._listener.on_state(ConnectionState.CONNECTED)
         duties = [
@@ -202,8 +207,11 @@ class GatewayConnection:
         await self._moved.wait()
 
     async def _watch_sleep(self) -> None:
-        """The wall clock runs on while a laptop sleeps, the other one stands. What is connected
-        then is so no more, and would find out by a time-out."""
+        """Reconnect after the machine has slept.
+
+        During sleep the wall clock advances, but the monotonic clock stands still. The connection
+        is dead then, and would otherwise be noticed only by a timeout.
+        """
         apart_s = self._clock.wall_s() - self._clock.monotonic_s()
         while True:
             await asyncio.sleep(self._tick_s)

@@ -1,7 +1,7 @@
-"""What the tenant's policy says of a repository, as the gateway tells it. Pure.
+"""Caches the tenant's policy for each repository, as the gateway sends it. Pure.
 
-It spares requests that would be refused, and files their way over the network. What counts is what
-the gateway decides: until it has told, everything may be asked.
+It avoids requests that would be rejected, and keeps excluded files off the network. The gateway's
+decision is binding: until it has sent a policy, every request is allowed.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ MODE: Final = "inline"
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
     excluded: tuple[str, ...] = ()  # globs of paths
-    is_allowed: bool = True  # the mode that this server asks for
+    is_allowed: bool = True  # whether the mode of this server is allowed
 
 
 _ALL_ALLOWED: Final = EditorPolicy()
 
 
 class PolicyCache:
-    """By repository. `ask` sends a question; its answer comes by `update`."""
+    """Policies by repository. A callback sends queries; responses arrive as frames."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         self._ask = ask
@@ -32,7 +32,7 @@ class PolicyCache:
         self._asked_s: dict[str, float] = {}
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
-        """As far as it is known; asks where that is long ago."""
+        """Return the known policy, and query it again if it is old."""
         asked_s = self._asked_s.get(repository)
         if (asked_s is None or now_s - asked_s > MAX_AGE_S) and self._ask(repository):
             self._asked_s[repository] = now_s
@@ -44,6 +44,8 @@ class PolicyCache:
         self._known[str(frame.get("repository", ""))] = policy
 
     def invalidate(self) -> None:
-        """The gateway has refused something, or is another one: it is asked again. What is known
-        holds until then."""
+        """Query policies again, because the gateway has rejected a request or has changed.
+
+        Known policies apply until then.
+        """
         self._asked_s.clear()

@@ -1,6 +1,6 @@
-"""One editor's session: what it opens and changes, what the gateway says, what is due at times.
+"""One editor's session: handles its files, the gateway's frames and periodic work.
 
-Everything that lives as long as the editor is put together here.
+It creates all objects that live as long as the editor.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ from caret_ls.typing_counter import TypingCount, is_typed
 from caret_ls.workspace import OpenFile, OpenFiles
 
 UPKEEP_EVERY_S: Final = 5.0
-_MAX_WARMED_CHARS: Final = 200_000  # of a longer file hardly a part would reach the prompt
+_MAX_WARMED_CHARS: Final = 200_000  # only a small part of a longer file would fit into the prompt
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """Of a file, as LSP tells it; without a range it is all of the text."""
+    """A change of a file in LSP's terms; without a range, `text` replaces the whole file."""
 
     text: str
     start: Position | None = None
@@ -50,7 +50,7 @@ class TextChange:
 
 
 class Session:
-    """Knows nothing of LSP. To be made on a running loop."""
+    """A session, without knowledge of LSP. Create it on a running event loop."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Session:
         self.cache = SuggestionCache()
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._reports = OutcomeQueue(self.link.send, clock)
-        self._gateway_url: str | None = None  # None: there was none yet
+        self._gateway_url: str | None = None  # None: no gateway yet
         self.outcomes = OutcomeTracker(self._report)
         self.pace = TypingRate(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(lambda repository: self.link.send(frames.policy(repository)))
@@ -88,7 +88,7 @@ class Session:
         return self.assistant.settings
 
     def set_up(self, settings: Settings, address: Address | None) -> None:
-        """Anew, as often as the user changes them. A pause outlives what does not concern it."""
+        """Apply settings. A pause continues unless the new settings concern it."""
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
@@ -98,18 +98,18 @@ class Session:
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._reports.clear()
-        self.link.set_address(address)  # whether a key is taken, the gateway says
+        self.link.set_address(address)  # the gateway decides whether the key is valid
 
     async def run(self) -> None:
-        """For ever."""
+        """Run forever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.link.run())
             group.create_task(self._keep_up())
 
-    # --- what the editor does
+    # --- events of the editor
 
     def open(self, uri: str, language: str, text: str) -> None:
-        if self.files.get(uri) is not None:  # some editors read a file anew so
+        if self.files.get(uri) is not None:  # some editors reopen a file to reload it
             self.close(uri)
         file = self.files.open(uri, language, text)
         if file.repository is not None and file.repository not in self._checkouts:
@@ -143,7 +143,7 @@ class Session:
         self.outcomes.accept(id, self._clock.monotonic_s())
         self.pace.on_accepted()
 
-    # --- what the gateway says
+    # --- events of the gateway
 
     def on_state(self, state: ConnectionState) -> None:
         _log.info("link.%s", state)
@@ -164,14 +164,14 @@ class Session:
         else:
             _log.info("link.frame type=%s code=%s", frame.get("type"), frame.get("code"))
 
-    # --- what is due now and then
+    # --- periodic work
 
     async def _keep_up(self) -> None:
         while True:
             await asyncio.sleep(self._upkeep_every_s)
             try:
                 self.keep_up()
-            except Exception as error:  # noqa: BLE001  # the suggestions go on
+            except Exception as error:  # noqa: BLE001  # suggestions must continue
                 _log.error("upkeep.failed kind=%s", type(error).__name__)
 
     def keep_up(self) -> None:
@@ -184,8 +184,7 @@ class Session:
         self._check_git_heads()
 
     def _check_git_heads(self) -> None:
-        """After a switch or a pull other files are what they were not, and what was suggested
-        before is about code that is gone."""
+        """After a switch or a pull, forget suggestions for old code and warm up the new files."""
         for repository in {file.repository for file in self.files if file.repository}:
             checkout = read_head(repository)
             before = self._checkouts.setdefault(repository, checkout)
@@ -198,11 +197,11 @@ class Session:
                     self.cache.remove(file.uri)
                     self._warm(file)
 
-    # --- within
+    # --- internals
 
     def _record_edit(self, file: OpenFile, edit: TextEdit) -> None:
         if not edit.deleted and not edit.inserted:
-            return  # some text was replaced by itself
+            return  # text was replaced by the same text
         now_s = self._clock.monotonic_s()
         self.pace.on_keystroke(now_s)
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
@@ -235,7 +234,7 @@ class Session:
         )
 
     def _text_beside(self, own: OpenFile, uri: str) -> str | None:
-        """None: it does not go along."""
+        """Return a file's text as context; None if it must not be sent."""
         file = self.files.get(uri)
         if file is None or file.repository != own.repository or not self._can_send(file):
             return None
@@ -250,7 +249,7 @@ class Session:
 
 
 def _ids() -> Callable[[], str]:
-    """Of requests: unlike those of a connection before."""
+    """Return a generator of request IDs that are unique across connections."""
     prefix, numbers = secrets.token_hex(4), count(1)
     return lambda: f"{prefix}-{next(numbers)}"
 

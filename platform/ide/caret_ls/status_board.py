@@ -1,4 +1,4 @@
-"""What the editor may show about us: `$/caret/status`. Pure."""
+"""The status that the editor may show: `$/caret/status`. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class ServerStatus(StrEnum):
 
 @dataclass(slots=True)
 class StatusBoard:
-    """What is known, and the one word for it; `on_change` hears each new word once."""
+    """The state of the server. A callback gets each new status once."""
 
     on_change: Callable[[ServerStatus], None]
     is_paused: bool = False
@@ -41,7 +41,7 @@ class StatusBoard:
 
     @property
     def status(self) -> ServerStatus:
-        """What the user can do something about comes first."""
+        """The status; conditions that the user can change come first."""
         ranked = (
             (self.is_paused, ServerStatus.PAUSED),
             (self.is_signed_out, ServerStatus.SIGNED_OUT),
