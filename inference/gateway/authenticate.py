@@ -1,4 +1,4 @@
-"""authenticate: the presented key becomes a principal, from memory, in microseconds."""
+"""The authenticate stage: find the principal of an API key, in memory, within microseconds."""
 
 import hmac
 from typing import Final
@@ -17,13 +17,18 @@ _CURRENT_PEPPER: Final = 1
 def authenticate(
     authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
-    """Raises Unauthenticated: `missing_key`, `invalid_key`, `revoked_key`, `expired_key`,
-    `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell. Raises Forbidden,
-    `region_not_allowed`, for a tenant that is pinned elsewhere.
+    """Return the principal that the key belongs to.
 
-    Only who holds the whole key, and is where it may be used, learns that it was revoked or has
-    expired; from elsewhere the right key is as invalid as any. `address`: the client's, behind
-    trusted proxies; None: it has none, and no key that is bound to networks is his.
+    `address` is the client's, read behind trusted proxies. None means unknown; a key that is bound
+    to networks is then invalid.
+
+    Only callers that send the whole key from an allowed network learn that it is revoked or
+    expired. For all others the key is invalid.
+
+    The codes of UnauthenticatedRequest are `missing_key`, `invalid_key`, `revoked_key`,
+    `expired_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot verify
+    keys. ForbiddenRequest (`region_not_allowed`) means that the tenant is pinned to another region.
+    Raises UnauthenticatedRequest, ForbiddenRequest.
     """
     if not key_text:
         raise UnauthenticatedRequest(
@@ -62,7 +67,8 @@ def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantS
         if hmac.compare_digest(digest, credential.digest):
             return credential, snapshot
     if not candidates:
-        # The same work as for a wrong secret, so that time does not tell which lookup ids exist.
+        # Do the same work as for a wrong secret, so that timing does not reveal which lookup IDs
+        # exist.
         hmac.compare_digest(digest_key(authority.pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST)
     raise _invalid()
 

@@ -1,4 +1,4 @@
-"""How much was typed by hand, as a client tells of its user now and then: counts, never what."""
+"""Typing reports: how many characters a user typed by hand. Counts, never text."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,22 +9,22 @@ from inference.gateway.language_ids import LANGUAGES
 from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_LANGUAGES: Final = 16
-MAX_CHARS: Final = 100_000  # in one language: an hour and a half of a fast typist
+MAX_CHARS: Final = 100_000  # in one language: an hour and a half of fast typing
 MIN_PAUSE_S: Final = 10.0
 
 
 class TypingPace:
-    """Of one connection."""
+    """Limits how often one connection may report typing."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last_s: float | None = None  # None: never told
+        self._last_s: float | None = None  # None: nothing was reported
 
     def take(self, chars: Mapping[str, int]) -> dict[str, int]:
         """Return the typed characters by language, without zeros.
 
-        Raises InvalidFrame, and TooManyRequests for a client that reports too often: it adds these
-        characters to its next report.
+        A client that reports too often must add these characters to its next report. Raises
+        InvalidFrame, TooManyRequests.
         """
         counted = _checked(chars)
         now_s = self._clock.monotonic_s()
