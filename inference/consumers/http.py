@@ -1,7 +1,7 @@
-"""An HTTP exchange in which the client may leave at any moment.
+"""An HTTP exchange in which the client may leave at any time.
 
-Channels hands over messages one by one: the answer runs as a task of its own, so that a disconnect
-is seen while it is under way and ends it at once.
+Channels delivers messages one by one. The response is therefore a task of its own, so that a
+disconnect during the response is noticed and ends it at once.
 """
 
 import asyncio
@@ -28,65 +28,66 @@ from inference.consumers.base import (
 from inference.errors import BadRequest, CompletionError
 
 log = structlog.get_logger(__name__)
-MAX_RECEIVE_S: Final = 10.0  # for the whole body; a client slower than this is not typing
+MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients are of no use for typing
 _JSON: Final = b"application/json"
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `answer` and `error_body`, and `check` where not everybody may call."""
+    """Subclasses implement `answer` and `error_body`, and `check` if they require a key."""
 
-    max_body_bytes = 0  # most have no use for a body
-    methods: tuple[bytes, ...] = ()  # that it answers; empty: all
+    max_body_bytes = 0  # most consumers take no body
+    methods: tuple[bytes, ...] = ()  # allowed methods; empty: all
 
     def __init__(self) -> None:
         self._body = bytearray()
-        self._reading: asyncio.Task[None]  # what the client sends, up to the end of the answer
+        self._reading: asyncio.Task[None]  # reads the client's messages until the answer ends
         self._answering: asyncio.Task[None] | None = None
         self._too_late: asyncio.TimerHandle | None = None
 
     def check(self) -> None:
-        """Called when only the headers are here; raises CompletionError to read no more."""
+        """Check the headers before the body is read. Raises CompletionError."""
 
     def keeps(self, num_bytes: int) -> None:
-        """Called before so many more bytes of the body are kept; raises CompletionError to read no
-        more."""
+        """Called before so many bytes of the body are kept. Raises CompletionError."""
 
     def lets_go(self, num_bytes: int) -> None:
-        """Called when so many that were kept are not on their way any more."""
+        """Called when so many bytes are no longer in transit."""
 
     async def answer(self, body: bytes) -> None:
-        """Sends the whole response. Cancelled when the client leaves; raises CompletionError as
-        long as nothing was sent."""
+        """Send the whole response; cancelled when the client leaves.
+
+        An error is allowed only while nothing was sent. Raises CompletionError.
+        """
         raise NotImplementedError
 
     def error_body(self, error: CompletionError) -> bytes:
-        """JSON in the protocol's own shape of an error."""
+        """Return the error as JSON in the protocol's own format."""
         raise NotImplementedError
 
     async def refuse(self, error: CompletionError) -> None:
-        """Sends the whole response. Raises ClientDisconnected."""
+        """Send an error as the whole response. Raises ClientDisconnected."""
         headers: Headers = []
         if error.code == "method_not_allowed":
             headers.append((b"allow", b", ".join(self.methods)))
         if error.retry_after_s is not None:
-            # Whole seconds, upward: who comes back too early is refused again.
+            # Round up: a client that retries too early is rejected again.
             headers.append((b"retry-after", str(math.ceil(error.retry_after_s)).encode()))
         await self.send_whole(error.http_status, _JSON, self.error_body(error), headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
-        """Ends with the answer, or when the client leaves, whichever is first."""
+        """Run until the response is sent or the client leaves."""
         self._reading = asyncio.create_task(super().__call__(scope, receive, send))
-        # Cancelled, it cancels the reading and waits for its end.
+        # If cancelled, it cancels the reading task and waits for it.
         await asyncio.gather(self._reading, return_exceptions=True)
 
     def opened(self) -> None:
-        """A body that never comes is too late as well, and strangers need not send any."""
+        """Start the body's timeout, and reject unauthorized clients before they send a body."""
         self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_too_late)
         self._refuse_strangers()
 
     async def http_request(self, message: Message) -> None:
         if self._answering is not None:
-            return  # already refused; what still comes of the body is dropped
+            return  # already rejected; the rest of the body is dropped
         try:
             self._keep(message.get("body", b""))
         except CompletionError as error:
@@ -112,7 +113,7 @@ class HttpConsumer(DataPlaneConsumer):
         )
 
     async def send_part(self, body: bytes, *, is_last: bool = False) -> None:
-        """Raises ClientDisconnected when the client has left or does not read."""
+        """Send a part of the body. Raises ClientDisconnected."""
         await self._send_bounded(
             {"type": "http.response.body", "body": body, "more_body": not is_last}
         )
@@ -129,7 +130,7 @@ class HttpConsumer(DataPlaneConsumer):
         await self.send_part(body, is_last=True)
 
     def _keep(self, part: bytes) -> None:
-        """Raises CompletionError; nothing more is kept then."""
+        """Keep a part of the body. Raises CompletionError."""
         if len(self._body) + len(part) > self.max_body_bytes:
             message = f"A body may have {self.max_body_bytes} bytes."
             raise BadRequest("too_large", message, http_status=413)
@@ -161,7 +162,7 @@ class HttpConsumer(DataPlaneConsumer):
         self._begin(self.refuse(error))
 
     def _begin(self, answer: Coroutine[None, None, None]) -> None:
-        """The first answer counts."""
+        """Start to respond. Only the first call counts."""
         if self._answering is not None:
             answer.close()
             return
@@ -173,7 +174,7 @@ class HttpConsumer(DataPlaneConsumer):
             await self._answer_or_refuse(answer)
         except ClientDisconnected:
             return
-        except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
+        except Exception as defect:  # noqa: BLE001  # the edge: without a response the client waits
             log.error("http.defect", path=self.scope["path"], **describe(defect))
             with suppress(ClientDisconnected):
                 await self.refuse(CompletionError("internal", "Something went wrong."))

@@ -1,4 +1,4 @@
-"""What answers where nothing is."""
+"""The response for unknown paths."""
 
 from inference.consumers.http import HttpConsumer
 from inference.consumers.openai_schemas import error_body
