@@ -1,4 +1,4 @@
-"""What experiments may say of prompts: their names are looked at when the gateway starts."""
+"""Prompt options of experiments. Their names are validated when the gateway starts."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ def get_ranking(variant: Variant) -> Ranking:
 
 
 def validate_variants(variants: Iterable[Variant]) -> None:
-    """Raises BadSetting, by the variant's name."""
+    """Validate all variants. Messages name the variant. Raises BadSetting."""
     for variant in variants:
         try:
             _check(variant)
