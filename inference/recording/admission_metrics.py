@@ -1,5 +1,4 @@
-"""What admission has learnt and refused, as metrics: the pools' limits and lateness, what was shed,
-what the quotas refused."""
+"""Metrics of admission: limits and latency of pools, shed requests, and rejections by quotas."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Metrics of what goes on beside the requests: warm-ups, and what is known of speculation."""
+"""Metrics of background work: warm-ups and speculative decoding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

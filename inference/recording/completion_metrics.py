@@ -1,7 +1,7 @@
-"""Metrics: what has happened to completions since this process began, in counts and times.
+"""Metrics of completions since this process started: counts and times.
 
-Labels have few values, all of them ours: modes, pools, stages, finishes, codes. None comes from a
-client; tenants only by the operator's wish, and then so many at most.
+Labels have few values, all of them defined here: modes, pools, stages, finish reasons, error codes.
+None comes from a client. Tenants have labels only if the operator wants them, up to a limit.
 """
 
 from collections import Counter
@@ -17,26 +17,26 @@ from inference.recording.fast_counters import FastCounters, FastHistograms
 from inference.recording.record import Journal
 from inference.recording.stage_timings import compute_stage_timings
 
-# Around the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
+# Near the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
 _FIRST_TOKEN_S: Final = (
     *(0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5),
 )
-# Around the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
+# Near the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
-# Around the target of 10 ms.
+# Near the target of 10 ms.
 _CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
-NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was refused as malformed
+NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was rejected as malformed
 WARM_UP: Final = "warm_up"
 OTHERS: Final = "other"
 
 
 class CompletionMetrics:
-    """An Observer; its families are read by `metrics_page`."""
+    """A CompletionObserver. `metrics_server` reads its families."""
 
     def __init__(self, *, num_tenants: int = 0) -> None:
-        """`num_tenants` of them get a label of their own; the others share one. 0: no labels."""
+        """`num_tenants` tenants get a label of their own; the others share one. 0: no labels."""
         self._completions = FastCounters(
             "caret_completions",
             "Completions that have ended, those that were refused included.",
@@ -81,7 +81,7 @@ class CompletionMetrics:
         if account.cut_reason:
             self._cuts.add(1, account.cut_reason)
         if account.sent_first_s is not None:
-            # Not the upload: a client with a slow line must not alert operators.
+            # Without the upload: a client with a slow connection must not alert operators.
             arrival = account.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
             self._first_token.observe(account.sent_first_s - began_s, mode, account.pool)
@@ -89,7 +89,7 @@ class CompletionMetrics:
             if each.is_whole:
                 self._stages.observe(each.ended_s - each.began_s, each.stage)
         if account.cancelled_s is not None and account.engine_closed_s is not None:
-            # What had ended by itself was closed before.
+            # A completion that had ended by itself was closed before.
             self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
         if account.asked_engine_s is not None:
             self._count_tokens(account, mode)
@@ -131,7 +131,7 @@ _TOKENS: Final = {
 
 
 class CountingJournal:
-    """The journal, with outcomes counted on their way."""
+    """The journal; also counts the outcomes that pass through it."""
 
     def __init__(self, journal: Journal, metrics: CompletionMetrics) -> None:
         self._journal = journal
@@ -144,8 +144,11 @@ class CountingJournal:
 
 
 class _TenantLabels:
-    """The busiest get a label when metrics are read, while there is room; then they keep it, so
-    that no series ever falls."""
+    """The labels of tenants.
+
+    While there are free labels, the busiest tenants get one when metrics are read. They keep it, so
+    that no series ever decreases.
+    """
 
     def __init__(self, num_labels: int) -> None:
         self._num_labels = num_labels

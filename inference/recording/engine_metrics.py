@@ -1,4 +1,4 @@
-"""How busy each engine says it is, read again and again and shown among the gateway's metrics."""
+"""The load of each engine as it reports it, polled and exported as the gateway's metrics."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +14,10 @@ Values = dict[str, list[float]]
 
 class EngineMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Values | None:
-        """What the replica says, by the engine's own names; None: it did not answer."""
+        """Return the replica's values by the engine's own names; None: no answer."""
 
 
-# Ours, vLLM's, and how the values of several engines behind one address become one.
+# Our name, vLLM's name, and the function that combines the values of engines behind one address.
 _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]] = (
     (
         "caret_engine_requests_running",
@@ -33,7 +33,7 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
         max,
     ),
 )
-# Of each replica, where the gateway's own counts are of the pool.
+# For each replica; the gateway's own counters are for the pool.
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",
@@ -52,7 +52,7 @@ class EngineMetricsPoller:
     def __init__(
         self, reader: EngineMetricsReader, replicas: Callable[[], Iterable[Replica]]
     ) -> None:
-        """`replicas`: those that there are, asked anew for each round."""
+        """`replicas` returns the current ones; called in each round."""
         self._reader = reader
         self._replicas = replicas
         self._told: dict[str, Values | None] = {}  # by the replica's name

@@ -1,4 +1,4 @@
-"""How late the event loop is: what a stall of it adds to everything that waits."""
+"""The lag of the event loop, which delays everything that waits."""
 
 import asyncio
 from collections.abc import Iterator

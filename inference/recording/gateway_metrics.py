@@ -1,4 +1,4 @@
-"""Gauges: how the gateway is at the moment it is asked. Nothing is kept for them."""
+"""Gauges of the gateway's current state, computed when they are read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
