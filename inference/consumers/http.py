@@ -155,7 +155,7 @@ class HttpConsumer(DataPlaneConsumer):
             raise BadRequest("method_not_allowed", f"Use {known}.", http_status=405)
 
     def _on_too_late(self) -> None:
-        message = f"The body did not come within {MAX_RECEIVE_S:.0f} s."
+        message = f"The body did not arrive within {MAX_RECEIVE_S:.0f} s."
         self._refuse_with(BadRequest("too_slow", message, http_status=408))
 
     def _refuse_with(self, error: CompletionError) -> None:

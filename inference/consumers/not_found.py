@@ -7,7 +7,7 @@ from inference.errors import BadRequest, CompletionError
 
 class NotFoundConsumer(HttpConsumer):
     def check(self) -> None:
-        raise BadRequest("not_found", "There is nothing at this address.", http_status=404)
+        raise BadRequest("not_found", "This path does not exist.", http_status=404)
 
     def error_body(self, error: CompletionError) -> bytes:
         return error_body(error)

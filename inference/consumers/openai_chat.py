@@ -128,7 +128,7 @@ def understand(body: bytes) -> ParsedRequest:
     parsed = decode(_decoder, body)
     check_choices(parsed.n)
     if not parsed.messages:
-        raise BadRequest("bad_field", "messages must hold at least one.")
+        raise BadRequest("bad_field", "messages must have at least one entry.")
     limit = parsed.max_completion_tokens
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,

@@ -50,10 +50,10 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py index_public_code",
-        description="Writes an index of public code, against which completions are compared for "
+        description="Build an index of public code. Completions are compared with it for "
         "tenants whose policy withholds public code.",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="of repositories")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder with repositories")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE")
     return parser
 

@@ -78,5 +78,5 @@ class PublicCodeMatcher:
 def _not_an_index(path: Path) -> BadSetting:
     return BadSetting(
         f"CARET_PUBLIC_CODE_INDEX: {path} is no index of this version; "
-        "write it anew with `manage.py index_public_code FOLDER --to FILE`."
+        "build it again with `manage.py index_public_code FOLDER --to FILE`."
     )

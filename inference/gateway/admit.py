@@ -75,7 +75,7 @@ def _check_scope(principal: Principal, request: CompletionRequest) -> None:
     modes = principal.credential.modes
     if modes is not None and request.mode not in modes:
         raise ForbiddenRequest(
-            "scope_missing", f"This key may not ask for the mode {request.mode}."
+            "scope_missing", f"This key may not request the mode {request.mode}."
         )
 
 
@@ -84,10 +84,10 @@ def _check_place(admission: AdmissionController, snapshot: TenantSnapshot, tier:
     policy = snapshot.policy
     if policy.regions is not None and admission.region not in policy.regions:
         raise ForbiddenRequest(
-            "region_not_allowed", "By policy nothing is completed in this region."
+            "region_not_allowed", "The policy allows no completions in this region."
         )
     if policy.models is not None and admission.model_of(snapshot, tier) not in policy.models:
-        raise ForbiddenRequest("model_not_allowed", "By policy the model is not allowed.")
+        raise ForbiddenRequest("model_not_allowed", "The policy does not allow the model.")
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
@@ -102,7 +102,7 @@ def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequ
         )
     if policy.requires_path and not request.path:
         raise ForbiddenRequest(
-            "path_required", "By policy a request must name its file; see the header X-Caret-Path."
+            "path_required", "The policy requires the file's path; see the header X-Caret-Path."
         )
     if is_excluded(policy, repository=request.repository, path=request.path):
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")

@@ -92,7 +92,7 @@ def read_experiments(path: Path) -> ExperimentSet:
     parsed = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
     names = [entry.name for entry in parsed.experiments]
     if len(set(names)) < len(names):
-        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments of one name.")
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments have the same name.")
     return ExperimentSet(_experiment(entry, path) for entry in parsed.experiments)
 
 
@@ -103,7 +103,7 @@ def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:
             f"CARET_EXPERIMENTS_FILE: {path}: {entry.name} needs variants with different names."
         )
     if any(variant.weight < 1 for variant in entry.variants):
-        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights are at least 1.")
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights are below 1.")
     return Experiment(
         name=entry.name,
         tenants=frozenset(entry.tenants),
@@ -117,7 +117,7 @@ def _variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
         share = getattr(entry, name)
         if share is not None and not 0 <= share <= 1:
             raise BadSetting(
-                f"CARET_EXPERIMENTS_FILE: {path}: {experiment}: {name} is from 0 to 1."
+                f"CARET_EXPERIMENTS_FILE: {path}: {experiment}: {name} must be from 0 to 1."
             )
     return Variant(
         name=f"{experiment}/{entry.name}",

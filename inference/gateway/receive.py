@@ -47,7 +47,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     draft = arrival.draft
     mode = _mode(draft.mode)
     if (mode is Mode.CHAT) != bool(draft.messages):
-        raise BadRequest("bad_field", "A chat has messages; the other modes have none.")
+        raise BadRequest("bad_field", "The mode chat requires messages; other modes have none.")
     _check_sizes(draft)
     return CompletionRequest(
         mode=mode,
@@ -86,7 +86,7 @@ def _language(text: str) -> str:
     language = text.lower()
     if language and language not in LANGUAGES:
         raise BadRequest(
-            "unknown_language", "The language is not one that we know; leave it out if in doubt."
+            "unknown_language", "The language identifier is unknown; leave it out if in doubt."
         )
     return language
 

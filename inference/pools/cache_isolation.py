@@ -12,9 +12,9 @@ from caret.foundation.environment import BadSetting
 
 SALTED_CONNECTORS: Final = ("LMCacheMPConnector", "OffloadingConnector")
 _REASONS: Final = {
-    "LMCacheConnectorV1": "its keys are hashes of tokens alone (LMCache #2880): tenants share them",
-    "HF3FSKVConnector": "its keys are hashes of tokens alone: tenants share them",
-    "ExampleConnector": "its keys are hashes of tokens alone: tenants share them",
+    "LMCacheConnectorV1": "its keys are hashes of tokens only (LMCache #2880): tenants share them",
+    "HF3FSKVConnector": "its keys are hashes of tokens only: tenants share them",
+    "ExampleConnector": "its keys are hashes of tokens only: tenants share them",
 }
 _UNKNOWN_REASON: Final = "nobody has shown that its keys hold the tenant's salt"
 
@@ -38,7 +38,7 @@ def require_isolated_cache(
     """
     if speculation is SpeculationMethod.SUFFIX and max_cached_requests != 0:
         raise BadSetting(
-            "suffix decoding keeps a tree of all completions that knows no tenants; it needs "
+            "suffix decoding shares a tree of all completions among tenants; it needs "
             "suffix_decoding_max_cached_requests = 0."
         )
     if kv_connector is not None and kv_connector not in SALTED_CONNECTORS:

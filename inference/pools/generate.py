@@ -64,7 +64,7 @@ async def generate(
 
 def _find_overdue(account: RequestTrace) -> CompletionError:
     if account.client_wait_s > MAX_SEND_S:
-        return BadRequest("too_slow", "The answer was read too slowly.", http_status=408)
+        return BadRequest("too_slow", "The response was read too slowly.", http_status=408)
     return EngineError("deadline", "The completion took too long.", http_status=504)
 
 

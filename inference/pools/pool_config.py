@@ -238,7 +238,7 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name} has no replicas.")
     if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:
         raise BadSetting(
-            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has a source and no discover."
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has source but no discover."
         )
     if entry.block_size is not None and entry.block_size < 1:
         raise BadSetting(
@@ -286,7 +286,7 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     parts = urlsplit(entry.url)
     if parts.scheme not in ("http", "https") or not _has_host(parts):
         raise BadSetting(
-            f"CARET_POOLS_FILE: the pool {pool} has a replica that is no http address."
+            f"CARET_POOLS_FILE: the pool {pool} has a replica without an http address."
         )
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):

@@ -16,14 +16,14 @@ class BackgroundMetrics:
 
     def families(self) -> Iterator[Metric]:
         warm_ups = CounterMetricFamily(
-            "caret_warmups", "Warm-ups that have ended, by how.", labels=["outcome"]
+            "caret_warmups", "Warm-ups that have ended, by outcome.", labels=["outcome"]
         )
         for outcome, count in self.warmer.num_ended.items():
             warm_ups.add_metric([outcome], count)
         yield warm_ups
         acceptance = GaugeMetricFamily(
             "caret_speculation_acceptance",
-            "Estimated share of drafted tokens that is accepted, where it can be told.",
+            "Estimated share of drafted tokens that are accepted, if it is known.",
             labels=["pool", "language"],
         )
         for (pool, language), estimate in self.speculation.estimates.items():

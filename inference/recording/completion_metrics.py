@@ -39,24 +39,24 @@ class CompletionMetrics:
         """`num_tenants` tenants get a label of their own; the others share one. 0: no labels."""
         self._completions = FastCounters(
             "caret_completions",
-            "Completions that have ended, those that were refused included.",
+            "Completions that have ended, including rejected ones.",
             ["mode", "trigger", "finish", "error"],
         )
         self._first_token = FastHistograms(
             "caret_first_token_seconds",
-            "From the end of the request's body to the first text sent.",
+            "From the end of the request body to the first text sent.",
             ["mode", "pool"],
             bounds=_FIRST_TOKEN_S,
         )
         self._stages = FastHistograms(
             "caret_stage_seconds",
-            "Of completions that have passed the stage.",
+            "Duration of a stage, for completions that have passed it.",
             ["stage"],
             bounds=_STAGE_S,
         )
         self._cancels = FastHistograms(
             "caret_cancellation_seconds",
-            "From a cancel or a newer request on a WebSocket to the close of the engine's stream.",
+            "From a cancel or newer request on a WebSocket until the engine's stream is closed.",
             bounds=_CANCEL_S,
         )
         self._tokens = {
@@ -64,11 +64,11 @@ class CompletionMetrics:
             for name, documentation in _TOKENS.items()
         }
         self._outcomes = FastCounters(
-            "caret_outcomes", "What editors report of suggestions: shown, accepted.", ["event"]
+            "caret_outcomes", "Outcomes of suggestions, as editors report them.", ["event"]
         )
         self._cuts = FastCounters(
             "caret_filtered_completions",
-            "Completions that the filter ended or withheld.",
+            "Completions that the filter truncated or withheld.",
             ["reason"],
         )
         self._tenants = _TenantLabels(num_tenants) if num_tenants else None
@@ -122,11 +122,11 @@ class CompletionMetrics:
 
 
 _TOKENS: Final = {
-    "assembled_prompts": "Prompts that an engine was asked to complete.",
-    "prompt_tokens": "Of those prompts.",
-    "prompt_tokens_with_cache_info": "Of prompts whose engine told how many of them were cached.",
-    "cached_tokens": "Of those, the ones found in the prefix cache.",
-    "generated_tokens": "That engines generated.",
+    "assembled_prompts": "Prompts sent to an engine.",
+    "prompt_tokens": "Tokens of those prompts.",
+    "prompt_tokens_with_cache_info": "Tokens of prompts whose engine reported cached tokens.",
+    "cached_tokens": "Of those, the tokens found in the prefix cache.",
+    "generated_tokens": "Tokens that engines generated.",
 }
 
 

@@ -22,7 +22,7 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
     (
         "caret_engine_requests_running",
         "vllm:num_requests_running",
-        "Requests that it generates for.",
+        "Requests that it is running.",
         sum,
     ),
     ("caret_engine_requests_waiting", "vllm:num_requests_waiting", "Requests in its queue.", sum),
@@ -38,12 +38,12 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",
         "vllm:prefix_cache_queries_total",
-        "Prompt tokens that it looked for in its prefix cache.",
+        "Prompt tokens looked up in its prefix cache.",
     ),
     (
         "caret_engine_prefix_cache_hits",
         "vllm:prefix_cache_hits_total",
-        "Of those, the ones that it found.",
+        "Of those, the tokens found.",
     ),
 )
 
@@ -71,7 +71,7 @@ class EngineMetricsPoller:
                 group.create_task(self._read(replica))
 
     def families(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("caret_engine_up", "Whether it tells its metrics.", labels=_LABELS)
+        up = GaugeMetricFamily("caret_engine_up", "1 if it reports its metrics.", labels=_LABELS)
         for name, values in self._told.items():
             up.add_metric([name], float(values is not None))
         yield up

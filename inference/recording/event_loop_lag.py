@@ -18,7 +18,7 @@ class EventLoopLagProbe:
         self._clock = clock
         self._lag = FastHistograms(
             "caret_event_loop_lag_seconds",
-            "How much later than asked for a sleeping task is woken.",
+            "Delay with which a sleeping task is woken.",
             bounds=_BOUNDS_S,
         )
 

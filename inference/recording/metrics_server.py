@@ -80,5 +80,5 @@ class _SingleFlight(Collector):
 
 def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "the port is in use, perhaps by another gateway: give this one its own, or 0"
+        return "the port is in use, perhaps by another gateway: use another port, or 0"
     return error.strerror or type(error).__name__

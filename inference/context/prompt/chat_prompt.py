@@ -168,7 +168,7 @@ def _shortened(turns: list[_Turn], excess: int) -> list[_Turn]:
         return turns[:num_system] + _from_the_user_on(turns[num_system + 1 :])
     newest = turns[-1]
     if not newest.token_ids:
-        raise BadRequest("prompt_too_long", "The system's messages leave no room.")
+        raise BadRequest("prompt_too_long", "The system messages leave no room.")
     return [*turns[:-1], _Turn(newest.message, newest.token_ids[excess:])]
 
 
@@ -181,7 +181,7 @@ def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
         pieces = writer.chat_template.render([turn.message for turn in turns])
     except ChatTemplateError:
         raise BadRequest(
-            "bad_messages", "The model's chat template does not take these roles in this order."
+            "bad_messages", "The model's chat template does not allow these roles in this order."
         ) from None
     token_ids: list[int] = []
     for piece in pieces:

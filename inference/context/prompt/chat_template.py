@@ -129,5 +129,5 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads(file.read_text())
     except ValueError as error:
-        raise BadSetting(f"{file} is no JSON.") from error
+        raise BadSetting(f"{file} is not valid JSON.") from error
     return config

@@ -72,7 +72,7 @@ def get_layout(name: str) -> PromptLayout:
     """Return the layout. Raises BadSetting."""
     if layout := LAYOUTS.get(name):
         return layout
-    raise BadSetting(f"There is no layout {name}; there are {', '.join(LAYOUTS)}.")
+    raise BadSetting(f"Unknown layout {name}; the layouts are {', '.join(LAYOUTS)}.")
 
 
 def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:

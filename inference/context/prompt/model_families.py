@@ -150,7 +150,7 @@ def get_family(name: str) -> ModelFamily:
         if family.name == name:
             return family
     known = ", ".join(family.name for family in (*FAMILIES, *FAMILIES_BY_NAME))
-    raise BadSetting(f"There is no model family {name}; there are {known}.")
+    raise BadSetting(f"Unknown model family {name}; the families are {known}.")
 
 
 def detect_family(token_id: Callable[[str], int | None], *, model: str) -> ModelFamily:

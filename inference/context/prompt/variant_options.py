@@ -36,6 +36,6 @@ def _check(variant: Variant) -> None:
     get_ranking(variant)
     if get_shares(variant).prefix < MIN_PREFIX_SHARE:
         raise BadSetting(
-            "files_share and suffix_share (usually 0.3 and 0.2) and 0.1 for what retrieval finds "
+            "files_share and suffix_share (by default 0.3 and 0.2) and 0.1 for snippets "
             f"must leave {MIN_PREFIX_SHARE} to the prefix."
         )

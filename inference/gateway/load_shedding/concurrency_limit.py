@@ -36,7 +36,7 @@ class ConcurrencyLimiter:
         """
         if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
             raise TooManyRequests(
-                "too_many_requests", "Too many completions of this tenant are under way."
+                "too_many_requests", "This tenant has too many completions in flight."
             )
         if self._taken.total() >= self._max_total:
             raise TooManyRequests("gateway_full", "The gateway is full.", http_status=503)

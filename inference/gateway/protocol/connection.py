@@ -245,7 +245,7 @@ class Connection:
         num_running = len(self._running()) - num_leaving
         if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
             raise TooManyRequests(
-                "too_many_requests", f"{MAX_UNDER_WAY} completions are under way here."
+                "too_many_requests", f"{MAX_UNDER_WAY} completions are in flight here."
             )
 
     async def _run(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:

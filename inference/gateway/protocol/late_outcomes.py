@@ -93,7 +93,7 @@ class _RateLimiters:
             self._of.popitem(last=False)
         wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
         if wait_s:
-            raise TooManyRequests("too_many_requests", "Tell it less often.", retry_after_s=wait_s)
+            raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=wait_s)
         pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
@@ -104,8 +104,8 @@ def _checked(text: str, now_ms: int) -> RequestId:
     except ValueError:
         request_id = None
     if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
-        raise InvalidFrame("bad_field", "request_id must be as `meta` has told it.")
+        raise InvalidFrame("bad_field", "request_id must be the one in `meta`.")
     age_ms = now_ms - (request_id.int >> 80)
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
-        raise InvalidFrame("unknown_id", "What became of it is told within a day.")
+        raise InvalidFrame("unknown_id", "Outcomes must be reported within a day.")
     return RequestId(text)

@@ -84,9 +84,9 @@ def validate_report(told: OutcomeReport) -> int | None:
                 "bad_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}."
             )
     if (told.event is OutcomeEvent.PERSISTED) != (told.edit_share is not None):
-        raise InvalidFrame("bad_field", "edit_share belongs to persisted, and to nothing else.")
+        raise InvalidFrame("bad_field", "edit_share is for persisted only, and required there.")
     if told.edit_share is not None and not 0 <= told.edit_share <= 1:
-        raise InvalidFrame("bad_field", "edit_share must be a share from 0 to 1.")
+        raise InvalidFrame("bad_field", "edit_share must be from 0 to 1.")
     return _span_s(told)
 
 
@@ -95,7 +95,7 @@ def _span_s(told: OutcomeReport) -> int | None:
         return None
     passed = [span for span in SPANS_S if told.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN]
     if not passed:
-        message = f"after_ms of persisted is at least {SPANS_S[0]} s, since it was accepted."
+        message = f"after_ms of persisted must be at least {SPANS_S[0]} s after acceptance."
         raise InvalidFrame("bad_field", message)
     return passed[-1]
 

@@ -36,7 +36,7 @@ class BodyQuota:
         if is_over_key or self._of[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
             whose = "key" if is_over_key else "tenant"
             raise TooManyRequests(
-                "too_many_requests", f"Too much of this {whose}'s bodies is on its way."
+                "too_many_requests", f"This {whose} is uploading too much at once."
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
             raise TooManyRequests("gateway_full", "The gateway is full.", http_status=503)

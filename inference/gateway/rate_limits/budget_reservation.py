@@ -88,7 +88,7 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
     Raises TooManyRequests, CompletionDropped.
     """
     if request.mode is Mode.CHAT:
-        message = "The budget of this month is spent."
+        message = "This month's budget is used up."
         raise TooManyRequests("budget", message, http_status=_PAYMENT_REQUIRED)
     raise CompletionDropped(FinishReason.BUDGET)
 

@@ -116,7 +116,7 @@ class Quotas:
             if over.rule.kind in _MESSAGES:
                 message = _MESSAGES[over.rule.kind]
                 raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
-            message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
+            message = "This tenant's token quota is used up until 00:00 UTC."
             raise TooManyRequests(
                 "budget_spent", message, retry_after_s=self._until_midnight_s()
             ) from None

@@ -72,7 +72,7 @@ class VllmEngine:
             return await self._client.post(url, _encode(_body(request)))
         except (ConnectionFailed, TimeoutError, OSError) as error:
             raise EngineError(
-                "engine_unavailable", "No engine is available at the moment.", http_status=503
+                "engine_unavailable", "No engine is available.", http_status=503
             ) from error
 
 
@@ -204,14 +204,14 @@ def _rejected_replicas(status: int | None) -> EngineError:
     if status in _CONTENT_STATUSES:
         return PromptRefused()
     if status in _BUSY_STATUSES:
-        return EngineError("engine_busy", "The engine takes no requests now.", http_status=503)
+        return EngineError("engine_busy", "The engine accepts no requests now.", http_status=503)
     if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return EngineError("engine_lost", "The engine failed.")
-    return EngineError("engine_refused", "The engine refused the request.")
+    return EngineError("engine_refused", "The engine rejected the request.")
 
 
 def _garbled() -> EngineError:
-    return EngineError("engine_garbled", "The engine's answer was not understood.")
+    return EngineError("engine_garbled", "The engine's response is invalid.")
 
 
 def _lost() -> EngineError:
