@@ -93,7 +93,7 @@ class ChatShape:
         self._created = arrival.occurred_at_ms // 1000
         self._model = model
         self._wants_usage = wants_usage
-        self._role: str | None = "assistant"  # until it was said
+        self._role: str | None = "assistant"  # None: already sent
 
     def part(self, text: str) -> ChatChunk:
         role, self._role = self._role, None

@@ -155,7 +155,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             message = {"type": "websocket.send", "text": encode_frame(frame)}
             await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
-            # The server reports a closed socket as ClientDisconnected (an OSError), or as a
+            # uvicorn reports a closed socket by its own ClientDisconnected (an OSError), or by a
             # RuntimeError after the close.
             raise ClientDisconnected from None
 

@@ -30,7 +30,7 @@ class PublicCode(Protocol):
 
 
 class PublicCodeIndexFile:
-    """A memory-mapped index. Raises BadSetting if the file is no index of this version."""
+    """A memory-mapped index. Files of other versions are rejected. Raises BadSetting."""
 
     def __init__(self, path: Path) -> None:
         try:

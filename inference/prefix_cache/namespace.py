@@ -18,6 +18,8 @@ _MAX_HELD: Final = 10_000  # of about 300 bytes each: every keystroke needs a sa
 
 
 class Namespaces:
+    """The salts of all namespaces, derived from the root secret."""
+
     def __init__(self, root_secret: bytes) -> None:
         self._root_secret = root_secret
         self._tenant_secrets: dict[TenantId, bytes] = {}

@@ -20,6 +20,7 @@ _LEAST_CHARS: Final = 100  # shorter lines cost as much as one of this length
 
 
 async def redact_in_slices(path: str, text: str) -> str:
+    """Return the text without its secrets. `path` selects the rules of its file type."""
     kind, lines, num_chars = file_type(path), [], 0
     for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []

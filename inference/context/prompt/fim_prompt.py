@@ -47,6 +47,10 @@ def build_fim_prompt(
     *,
     max_tokens: int,
 ) -> Prompt:
+    """Build a prompt of at most `max_tokens`, without secrets and excluded snippets.
+
+    Parts that do not fit are truncated by their shares of the token budget (see `token_budget`).
+    """
     request = admitted.request
     layout = writer.layout_of(admitted.variant)
     order = resolve_order(layout, writer.family)

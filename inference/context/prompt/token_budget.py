@@ -1,7 +1,7 @@
 """Divides the token budget of a prompt among its parts. Pure arithmetic.
 
-    |<------------------------ tier's budget ------------------------>|
-    | prefix, near the cursor: 40% | suffix 20% | files 30% | found 10% |
+    |<-------------------------- tier's budget -------------------------->|
+    | prefix, near the cursor: 40% | suffix 20% | files 30% | snippets 10% |
 
 These shares are guaranteed: a part gets its share if it needs it and there is room for all shares.
 Unused tokens go to the other parts in the order above. Snippets are thus cut first, then other
