@@ -24,7 +24,7 @@ class DataPlaneConfig:
     has_retrieval: bool  # a worker indexes files, for tenants whose policy allows it
     allowed_origins: frozenset[str]  # for browsers, e.g. https://caret.example.com
     max_completions: int  # in flight on this gateway
-    max_tenant_share_percent: int  # of max_completions, whatever its policy says; 1 to 100
+    max_tenant_share_percent: int  # share of one tenant, whatever its policy says; 1 to 100
     # p99 targets of the first token; a pool that exceeds them sheds.
     first_token_targets_ms: Mapping[Mode, float]
     max_connections_per_key: int  # including HTTP completions, on this gateway

@@ -54,7 +54,7 @@ class CompletionConsumer(HttpConsumer):
         self._plane = plane
         self._dialect = dialect
         self._received_s = plane.clock.monotonic_s()
-        self._principal: Principal  # set when `check` succeeds
+        self._principal: Principal  # set when `authorize` succeeds
 
     def check(self) -> None:
         now_ms = self._plane.clock.now_ms()

@@ -33,7 +33,7 @@ _JSON: Final = b"application/json"
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `answer` and `error_body`, and `check` if they require a key."""
+    """Subclasses implement `respond`, `encode_error`, and `authorize` to require a key."""
 
     max_body_bytes = 0  # most consumers take no body
     methods: tuple[bytes, ...] = ()  # allowed methods; empty: all

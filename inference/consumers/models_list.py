@@ -15,14 +15,14 @@ from inference.pipeline import DataPlane
 
 
 class ModelsListConsumer(HttpConsumer):
-    """Answers a lookup. Subclasses implement `look_up`."""
+    """Answers a lookup. Subclasses implement `build_response`."""
 
     methods: tuple[bytes, ...] = (b"GET",)
 
     def __init__(self, plane: DataPlane) -> None:
         super().__init__()
         self.plane = plane
-        self.principal: Principal  # set when `check` succeeds
+        self.principal: Principal  # set when `authorize` succeeds
 
     def check(self) -> None:
         now_ms = self.plane.clock.now_ms()

@@ -32,7 +32,7 @@ _MARKERS: Final = ALL_MARKERS | _SPELLINGS | _CHAT_ENDS
 def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
     """Decode a body.
 
-    The codes of BadRequest are `bad_field` and `bad_json`. Raises BadRequest.
+    The codes of BadRequest are `invalid_field` and `invalid_json`. Raises BadRequest.
     """
     try:
         return decoder.decode(body)

@@ -21,8 +21,8 @@ def assemble(
 ) -> Prompt:
     """Return the prompt of a request.
 
-    The codes of BadRequest are `bad_field` (an empty raw prompt), `prompt_too_long` (a raw prompt
-    above the budget), and those of `build_chat_prompt`. Raises BadRequest.
+    The codes of BadRequest are `invalid_field` (an empty raw prompt), `prompt_too_long` (a raw
+    prompt above the budget), and those of `build_chat_prompt`. Raises BadRequest.
     """
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)

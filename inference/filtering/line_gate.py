@@ -29,7 +29,7 @@ class LineChecks:
     """The checks; None: not required. Each gets the completion so far, or its last line."""
 
     is_sound: Callable[[str], bool] | None = None  # on all text up to the end of a line
-    # Whether the cursor's block ended before the last line. Called after is_sound, with the text
+    # Whether the cursor's block ended before the last line. Called after is_valid, with the text
     # and the index at which that line begins.
     ends_before: Callable[[str, int], bool] | None = None
     # The index in a line at which a secret may begin, and whether the line contains one. The first

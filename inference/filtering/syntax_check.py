@@ -139,7 +139,7 @@ class SyntaxChecker:
         """Return whether the block ended before the completion's line at `line_start`.
 
         This covers the top level of a file, where indentation does not tell: a block ends after the
-        first definition or other construct of several lines. Call it after `is_sound`. False if the
+        first definition or other construct of several lines. Call it after `is_valid`. False if the
         text is incomplete.
         """
         parsed = self._parsed

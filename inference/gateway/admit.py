@@ -47,7 +47,7 @@ async def admit(
 
     Files that the policy excludes are removed here; no later stage sees them.
 
-    The codes of ForbiddenRequest are `scope_missing`, `feature_disabled`, `path_required`,
+    The codes of ForbiddenRequest are `insufficient_scope`, `feature_disabled`, `path_required`,
     `path_excluded`, `model_not_allowed` and `region_not_allowed`. CompletionDropped means
     superseded, shed or over budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped.
     """

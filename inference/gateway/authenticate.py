@@ -25,10 +25,10 @@ def authenticate(
     Only callers that send the whole key from an allowed network learn that it is revoked or
     expired. For all others the key is invalid.
 
-    The codes of UnauthenticatedRequest are `missing_key`, `invalid_key`, `revoked_key`,
-    `expired_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot verify
-    keys. ForbiddenRequest (`region_not_allowed`) means that the tenant is pinned to another region.
-    Raises UnauthenticatedRequest, ForbiddenRequest.
+    The codes of UnauthenticatedRequest are `missing_api_key`, `invalid_api_key`, `revoked_api_key`,
+    `expired_api_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot
+    verify keys. ForbiddenRequest (`region_not_allowed`) means that the tenant is pinned to another
+    region. Raises UnauthenticatedRequest, ForbiddenRequest.
     """
     if not key_text:
         raise UnauthenticatedRequest(

@@ -41,7 +41,7 @@ def check_prompt(prompt: str) -> None:
 def receive(arrival: IncomingRequest) -> CompletionRequest:
     """Return the validated request.
 
-    The codes of BadRequest are `unknown_mode`, `unknown_language`, `bad_field` and `too_large`.
+    The codes of BadRequest are `unknown_mode`, `unknown_language`, `invalid_field` and `too_large`.
     Raises BadRequest.
     """
     draft = arrival.draft

@@ -71,7 +71,7 @@ class Engine(Protocol):
     ) -> AbstractAsyncContextManager[AsyncIterator[EngineChunk]]:
         """Stream a completion. Leaving the context stops the engine at once.
 
-        The codes of EngineError are `engine_unavailable` (nothing had begun), `engine_lost` (the
-        stream broke off), `engine_refused`, `engine_garbled` and `engine_busy`. Raises EngineError,
-        PromptRefused.
+        The codes of EngineError are `engine_unavailable` (nothing had begun), `engine_disconnected`
+        (the stream broke off), `engine_refused`, `engine_invalid_response` and `engine_busy`.
+        Raises EngineError, PromptRefused.
         """

@@ -97,7 +97,7 @@ def build_chat_prompt(
     """Build a prompt from at least one message, without secrets.
 
     `path` is that of the file that the chat is about, or "". The codes of BadRequest are
-    `bad_messages` (the template rejects these turns) and `prompt_too_long` (the system messages
+    `invalid_messages` (the template rejects these turns) and `prompt_too_long` (the system messages
     leave no room). Raises BadRequest.
     """
     token_ids = _encode(writer, messages, max_tokens, file_type(path))

@@ -31,7 +31,7 @@ class ConcurrencyLimiter:
     def one(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
         """Hold a slot until the block ends.
 
-        The codes of TooManyRequests are `too_many_requests` and `gateway_full`. Raises
+        The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
         TooManyRequests.
         """
         if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):

@@ -184,8 +184,8 @@ class InvalidFrame(BadRequest):
 def decode_frame(text: str) -> ClientFrame:
     """Decode a client's frame.
 
-    The codes of InvalidFrame are `too_large`, `bad_json`, `unknown_type` and `bad_field`. Raises
-    InvalidFrame.
+    The codes of InvalidFrame are `too_large`, `invalid_json`, `unknown_type` and `invalid_field`.
+    Raises InvalidFrame.
     """
     if len(text) > MAX_FRAME_CHARS:
         raise InvalidFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")

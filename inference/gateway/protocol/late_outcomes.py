@@ -49,7 +49,7 @@ class LateOutcomeRecorder:
     def tell(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
         """Record a late outcome.
 
-        The codes of InvalidFrame are `bad_field` and `unknown_id`. Raises InvalidFrame,
+        The codes of InvalidFrame are `invalid_field` and `unknown_id`. Raises InvalidFrame,
         TooManyRequests.
         """
         span_s = validate_report(told)

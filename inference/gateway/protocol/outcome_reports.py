@@ -57,7 +57,7 @@ class OutcomeCounts:
 def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeCounts:
     """Count the report once, and return its numbers.
 
-    The codes of InvalidFrame are `bad_field` and `duplicate_outcome`. Raises InvalidFrame.
+    The codes of InvalidFrame are `invalid_field` and `duplicate_outcome`. Raises InvalidFrame.
     """
     span_s = validate_report(told)
     key = (told.event, span_s)
@@ -76,7 +76,7 @@ def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeC
 def validate_report(told: OutcomeReport) -> int | None:
     """Return the span of SPANS_S that has passed, for persistence only.
 
-    The code of InvalidFrame is `bad_field`. Raises InvalidFrame.
+    The code of InvalidFrame is `invalid_field`. Raises InvalidFrame.
     """
     for name, value in (("chars", told.chars), ("lines", told.lines), ("after_ms", told.after_ms)):
         if value is not None and not 0 <= value <= MAX_NUMBER:

@@ -28,7 +28,7 @@ class BodyQuota:
     def grow(self, principal: Principal, num_bytes: int) -> None:
         """Reserve the bytes, or nothing.
 
-        The codes of TooManyRequests are `too_many_requests` and `gateway_full`. Raises
+        The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
         TooManyRequests.
         """
         key, tenant = _owners(principal)

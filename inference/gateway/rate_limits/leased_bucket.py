@@ -134,7 +134,7 @@ class LeasedBucket:
         )
 
     def refused_wait_s(self, units: int, now_s: float) -> float:
-        """Return the wait in seconds. The store's answer was for `refused_units`."""
+        """Return the wait in seconds. The store's answer was for `denied_units`."""
         missing = max(0, units - self.left(now_s) - self.refused_units)
         return self.refused_until_s - now_s + missing * (self.rule.interval_s or 0.0)
 
@@ -172,7 +172,7 @@ class LeasedBucket:
         self.settled -= request.settled
         self.overdrawn = grant.overdrawn
         if request.rule is not self.rule:
-            return  # the answer is about the old policy: `follow` has caused another request
+            return  # the answer is about the old policy: `apply_spec` has caused another request
         self.valid_until_s = self.asked_s + _VALID_S
         self.renew_at_s = self.asked_s + _RENEW_S
         self.refused_until_s = now_s + grant.wait_s

@@ -75,8 +75,8 @@ class Quotas:
         """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
 
         May wait for Redis (see Leases). The codes of TooManyRequests are `rate_limited`,
-        `budget_spent` and `budget`. CompletionDropped means that a hard budget is exhausted. Raises
-        TooManyRequests, CompletionDropped.
+        `budget_exceeded` and `budget`. CompletionDropped means that a hard budget is exhausted.
+        Raises TooManyRequests, CompletionDropped.
         """
         limits = principal.snapshot.policy.limits
         units = self._units(principal, request)

@@ -67,7 +67,7 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of the given services. `ServiceAccount.slices_of` parses their names."""
+    """A Resolver of the given services. `ServiceAccount.slices_request` parses their names."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S

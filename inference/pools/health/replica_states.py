@@ -86,21 +86,21 @@ class ReplicaAttempt:
         self.has_succeeded = False
 
     def moves(self) -> bool:
-        """Cancel the attempt so that it ends with `engine_late`, unless it is already ending."""
+        """Cancel the attempt so that it ends with `engine_timeout`, unless it is already ending."""
         if self.task is None or self.task.cancelling():
             return False
         self.is_moved = self.task.cancel()
         return self.is_moved
 
     def was_cancelled_for_it(self) -> bool:
-        """Return whether `moves` cancelled the task. Call this once."""
+        """Return whether `reroute` cancelled the task. Call this once."""
         return self.is_moved and self.task is not None and self.task.uncancel() == 0
 
 
 class ReplicaStates:
     """The states of all replicas, by address. One event loop uses it, so it needs no lock.
 
-    A state is kept until `keep` is called without its replica.
+    A state is kept until `retain` is called without its replica.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -165,8 +165,8 @@ class ReplicaStates:
         """Count as in flight until the block ends. The result then advances the circuit.
 
         A request that gives way does not count, and is cancelled when another request arrives.
-        EngineError (`engine_late`) means that the first token is late and `elsewhere` is preferable
-        (`move_overdue`). Raises EngineError.
+        EngineError (`engine_timeout`) means that the first token is late and `fallback` is
+        preferable (`reroute_overdue`). Raises EngineError.
         """
         condition = self._of(replica)
         task = None if elsewhere is None else _current_task()

@@ -52,7 +52,7 @@ class HttpResponse:
         self.is_enough = False  # everything needed was read: the connection can be reused
 
     async def lines(self) -> list[bytes]:
-        """Return the next lines, like HttpConnection.lines."""
+        """Return the next lines, like HttpConnection.read_lines."""
         return await self._connection.lines()
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ class HttpConnection(asyncio.Protocol):
         return self._num_head_bytes > 0
 
     def ask(self, request: bytes) -> None:
-        """Write a whole request. Requires `can_be_asked`."""
+        """Write a whole request. Requires `is_reusable`."""
         self._parser = httptools.HttpResponseParser(self)
         self._is_asked, self._status = True, None
         self._num_head_bytes = self._num_torn_bytes = self._num_held_bytes = 0
