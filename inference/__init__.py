@@ -1,1 +1,1 @@
-"""The data plane: from a keystroke to grey text. `pipeline.py` is the place to start reading."""
+"""The data plane: from a keystroke to a suggestion. Start reading at `pipeline.py`."""

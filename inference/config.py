@@ -1,4 +1,4 @@
-"""The data plane's configuration: frozen, checked once; its composer reads it."""
+"""The configuration of the data plane: frozen, and validated once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,35 +11,37 @@ from caret.foundation.environment import BadSetting
 @dataclass(frozen=True, slots=True)
 class DataPlaneConfig:
     root_secret: bytes  # 32 bytes
-    region: str  # in which this gateway is, as policies name it
+    region: str  # of this gateway, as policies name it
     redis_url: str
-    is_behind_relay: bool  # snapshots come to that Redis by a relay, from another region
+    is_behind_relay: bool  # a relay copies snapshots to this Redis from another region
     pools_file: Path
-    dns_resolver: tuple[str, int] | None  # address and port; None: as the machine has it
-    kubernetes_url: str  # of its API; "": there is none
-    kubernetes_service_account_dir: Path  # token, ca.crt and namespace
+    dns_resolver: tuple[str, int] | None  # address and port; None: the system's resolver
+    kubernetes_url: str  # of the Kubernetes API; "": none
+    kubernetes_service_account_dir: Path  # folder with token, ca.crt and namespace
     journal_dir: Path
     experiments_file: Path | None  # None: no experiments
-    public_code_file: Path | None  # an index of public code; None: nothing is compared
-    has_retrieval: bool  # a worker indexes and finds, for tenants whose policy allows it
-    allowed_origins: frozenset[str]  # of browsers, e.g. https://caret.example.com
-    max_concurrent_completions: int  # under way at once on this gateway
-    max_tenant_concurrency_percent: int  # of these, whatever its policy says; 1 to 100
-    # Of the first token's 99th percentile, over which a pool sheds.
+    public_code_file: Path | None  # index of public code; None: no comparison
+    has_retrieval: bool  # a worker indexes files, for tenants whose policy allows it
+    allowed_origins: frozenset[str]  # for browsers, e.g. https://caret.example.com
+    max_concurrent_completions: int  # in flight on this gateway
+    max_tenant_concurrency_percent: int  # share of one tenant, whatever its policy says; 1 to 100
+    # p99 targets of the first token; a pool that exceeds them sheds.
     first_token_targets_ms: Mapping[Mode, float]
-    max_connections_per_key: int  # and HTTP completions, on this gateway
-    # Snapshots that nobody could compare with Redis for so long close the gateway: a revocation
-    # might have been missed. Long enough for a Redis fail-over.
+    max_connections_per_key: int  # including HTTP completions, on this gateway
+    # If snapshots were not compared with Redis for this long, the gateway rejects all requests: it
+    # may have missed a revocation. Long enough for a Redis failover.
     max_snapshot_age_s: float
     max_engine_stall_s: float  # without a byte from an engine
-    drain_timeout_s: int  # for what is under way when this process is to end
-    engine_metrics_interval_s: float  # between two looks at what engines count
+    drain_timeout_s: int  # for completions in flight at shutdown
+    engine_metrics_interval_s: float  # between two reads of engines' counters
     metrics_host: str
     metrics_port: int  # 0: no metrics are served
-    metrics_max_tenants: int  # so many have a label of their own in the metrics; 0: none
-    has_trace_export: bool  # to the collector that OpenTelemetry's own variables name
-    trace_share: float | None  # of completions; None: as OpenTelemetry's own variables have it
-    is_client_trace_trusted: bool  # a client's `traceparent` says whether its completion is traced
+    metrics_max_tenants: int  # number of tenants with a metric label of their own; 0: none
+    has_trace_export: bool  # to the collector in OpenTelemetry's own variables
+    trace_share: float | None  # of completions; None: as OpenTelemetry's variables say
+    is_client_trace_trusted: (
+        bool  # a client's `traceparent` decides whether its completion is traced
+    )
 
     def __post_init__(self) -> None:
         for name in (

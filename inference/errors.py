@@ -1,15 +1,15 @@
-"""What the data plane says when it cannot complete.
+"""The errors of the data plane.
 
-CompletionError                 has a stable wire `code` and an HTTP status
-|-- Refused                     the client's side: nothing was asked of an engine
-|   |-- BadRequest              400 (413 when too large)
-|   |-- Unauthenticated         401 (503 when the gateway cannot tell)
-|   |-- Forbidden               403
-|   `-- Busy                    429; may say when to try again
-`-- EngineError                our side: 502 (503 when no engine is there)
-    `-- PromptRefused           the client's side again: 400, and no fault of the engine's
+    CompletionError                 has a stable wire `code` and an HTTP status
+    |-- ClientError                 the client's side: no engine was called
+    |   |-- BadRequest              400 (413 when too large)
+    |   |-- UnauthenticatedRequest  401 (503 if the gateway cannot verify keys)
+    |   |-- ForbiddenRequest        403
+    |   `-- TooManyRequests         429; may say when to retry
+    `-- EngineError                 our side: 502 (503 if no engine is available)
+        `-- PromptRefused           the client's side again: 400, and no fault of the engine
 
-Dropped                         no error to the client: an empty completion that says why
+    CompletionDropped               no error: the client gets an empty completion and a reason
 
 A message never repeats what the client sent: it may be code, or a key.
 """
@@ -30,7 +30,7 @@ class CompletionError(Exception):
         http_status: int | None = None,
         retry_after_s: float | None = None,
     ) -> None:
-        """`retry_after_s`: how long the client had better wait; None: there is no such time."""
+        """`retry_after_s`: seconds that the client should wait; None: waiting would not help."""
         super().__init__(code)
         self.code: Final = code
         self.message: Final = message
@@ -64,8 +64,10 @@ class EngineError(CompletionError):
 
 
 class PromptRefused(EngineError):
-    """An engine refuses what the prompt or its parameters say. Operators are not alerted:
-    their rules count the codes `engine_...`, `deadline` and `internal`."""
+    """The engine rejects the prompt or its parameters.
+
+    Operators are not alerted: alerts count the codes `engine_...`, `deadline` and `internal`.
+    """
 
     http_status = 400
 
@@ -74,10 +76,12 @@ class PromptRefused(EngineError):
 
 
 class CompletionDropped(Exception):
-    """The request is not worth an engine, or there is none for it. An editor is never shown an
-    error for it: the client gets a regular, empty end."""
+    """The request ends without an error: it is not worth an engine, or none is available.
+
+    Editors never show an error for it: the client gets a regular, empty end.
+    """
 
     def __init__(self, finish: FinishReason) -> None:
-        """`finish`: SHED, SUPERSEDED or BUDGET."""
+        """`finish`: SHED, SUPERSEDED, FILTERED or BUDGET."""
         super().__init__(finish.value)
         self.finish: Final = finish

@@ -1,6 +1,9 @@
-"""The sentence, executed: receive > authenticate > admit > assemble > route > generate > filter >
-stream > record. Each verb is a module; what holds something is a `with`, so that whoever leaves,
-however, frees the seat and the engine, and is still recorded.
+"""The pipeline of a completion, stage by stage.
+
+    receive > authenticate > admit > assemble > route > generate > filter > stream > record
+
+Each stage is a module. Stages that hold a resource are context managers: however a completion ends,
+its concurrency slot and its engine are released, and it is recorded.
 """
 
 from collections.abc import Mapping
@@ -37,7 +40,7 @@ from inference.routing.route import Router, route
 
 @dataclass(frozen=True, slots=True)
 class DataPlane:
-    """The long-lived parts, put together once by `caret.composition`."""
+    """The long-lived parts of the data plane, composed once by `caret.composition`."""
 
     clock: Clock
     snapshots: SnapshotStore
@@ -51,29 +54,29 @@ class DataPlane:
     late_outcomes: LateOutcomeRecorder
     warmer: Warmer
     body_quota: BodyQuota
-    public_code: PublicCode | None = None  # None: no index was given
-    content_capture: ContentCapture | None = None  # None: no content is kept, whoever agrees
+    public_code: PublicCode | None = None  # None: no index is configured
+    content_capture: ContentCapture | None = None  # None: content capture is disabled
 
 
 log = structlog.get_logger(__name__)
 
 
 async def serve(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
-    """Completes, and logs a defect of ours without its message, which may hold code.
+    """Serve one completion. Defects are logged without their message, which may contain code.
 
-    Raises CancelledError only.
+    Raises CancelledError.
     """
     try:
         await complete(plane, arrival, client)
-    except Exception as defect:  # noqa: BLE001  # the edge: whatever it is, the client was told
+    except Exception as defect:  # noqa: BLE001  # the edge: the client was already told
         log.error("completion.internal_error", request_id=arrival.request_id, **describe(defect))
 
 
 async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
-    """Serves one completion; all that can go wrong with it is told to the client and recorded.
+    """Serve one completion. Every error is reported to the client and recorded.
 
-    Raises only CancelledError and what is a defect of ours. Cancel its task with a Finish as the
-    message to have the client told; without one it is taken to have left.
+    Only CancelledError and defects are raised. If its task is cancelled with a FinishReason as the
+    message, the client is told; without one it counts as disconnected.
     """
     with record(plane.recorder, arrival) as account:
         async with stream(client, account) as send:
@@ -101,9 +104,9 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
 
 
 async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
-    """The beginning of the sentence for nobody's eyes: prefills what stays put of a file's prompts.
+    """Prefill the stable part of a file's prompts, without any output.
 
-    Raises CompletionError, Dropped.
+    Raises CompletionError, CompletionDropped.
     """
     account = RequestTrace(arrival=arrival, clock=plane.clock)
     request = receive(arrival)

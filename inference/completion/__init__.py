@@ -1,1 +1,1 @@
-"""The nouns of the sentence: what one stage hands to the next."""
+"""The data types that the stages of a completion pass on to each other."""

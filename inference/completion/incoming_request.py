@@ -1,4 +1,4 @@
-"""What a protocol's consumer hands to the pipeline: a request as it came, not yet believed."""
+"""A request as a consumer of some protocol hands it to the pipeline, not validated yet."""
 
 from dataclasses import dataclass, field
 
@@ -7,11 +7,11 @@ from caret.foundation.ids import RequestId, new_request_id
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """Another file of the client's, as context."""
+    """Another file that the client sent as context."""
 
     path: str
     text: str
-    edited_at: float  # Unix seconds; 0: not known
+    edited_at: float  # Unix seconds; 0: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +24,32 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class UnvalidatedRequest:
-    """A completion as a client asks for it; `receive` decides whether it makes sense."""
+    """A completion as a client requests it. The receive stage validates it."""
 
     mode: str
     prefix: str  # text before the cursor
     suffix: str = ""  # text after the cursor
     path: str = ""
-    language: str = ""  # as editors name it; "": not said
+    language: str = ""  # as the editor names it; "": unknown
     files: tuple[ContextFile, ...] = ()
     repository: str = ""
     max_tokens: int | None = None  # None: the mode's default
     stop: tuple[str, ...] = ()
-    is_raw: bool = False  # `prefix` is a whole prompt, markers included
-    messages: tuple[ChatMessage, ...] = ()  # of a chat; prefix and suffix are empty then
+    is_raw: bool = False  # `prefix` is a whole prompt, including the markers
+    messages: tuple[ChatMessage, ...] = ()  # for chat only; prefix and suffix are empty then
     trigger: str = "automatic"
-    is_warm_up: bool = False  # only the prompt's stable part is wanted in the prefix cache
+    is_warm_up: bool = False  # only prefill the stable part of the prompt
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingRequest:
     protocol: str  # "stream", "openai"
     key_text: str | None  # the API key as presented
-    address: str | None  # of the client; None: it has none
+    address: str | None  # of the client; None: unknown
     draft: UnvalidatedRequest
     received_s: float  # monotonic seconds
     occurred_at_ms: int  # Unix milliseconds
-    trace_parent: str | None = None  # of the client's own trace, a W3C header as it came
+    trace_parent: str | None = None  # the client's own trace, a W3C header as received
     editor: str = ""  # one of inference.gateway.protocol.user_agent
-    body_read_s: float | None = None  # when a body was whole; None: at `received_s`
+    body_read_s: float | None = None  # when the body was complete; None: at `received_s`
     request_id: RequestId = field(default_factory=new_request_id)

@@ -1,4 +1,4 @@
-"""The request types, narrowing along the sentence: each stage takes what the one before made."""
+"""The types of a request. Each stage accepts the type that the previous stage returns."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from inference.completion.variant import Variant
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A well-formed request within the limits (see `receive`)."""
+    """A valid request within the limits (see `receive`)."""
 
     mode: Mode
     path: str
-    language: str  # lower case; "" when not said
+    language: str  # lower case; "" if unknown
     prefix: str
     suffix: str
     files: tuple[ContextFile, ...]  # most recently edited first
@@ -23,7 +23,7 @@ class CompletionRequest:
     max_tokens: int
     stop: tuple[str, ...]
     is_raw: bool
-    messages: tuple[ChatMessage, ...] = ()  # of a chat, oldest first
+    messages: tuple[ChatMessage, ...] = ()  # for chat only, oldest first
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
 
@@ -34,40 +34,45 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: a credential in force and its tenant's snapshot at that moment."""
+    """The caller: a valid credential and its tenant's snapshot at that moment."""
 
     credential: Credential
     snapshot: TenantSnapshot
 
     @property
     def is_content_captured(self) -> bool:
-        """Both keys are turned: content of what this principal asks for may be kept."""
+        """True if both the credential and the policy consent to storing content."""
         return self.credential.keeps_content and self.snapshot.policy.telemetry is not None
 
     @property
     def owner(self) -> str:
-        """Whose suggestions these are: the user's, of a service its key's."""
+        """The owner of suggestions: the user, or for service keys the key."""
         return self.credential.user_id or self.credential.key_id
 
     @property
     def cache_partition(self) -> str:
-        """Within the tenant: "" for all of it, in strict isolation the user or service key."""
+        """The part of the tenant that may share a cache.
+
+        "" stands for the whole tenant; in strict isolation it is the user or service key.
+        """
         if self.snapshot.policy.isolation is Isolation.STRICT:
             return self.credential.user_id or f"key:{self.credential.key_id}"
         return ""
 
     @property
     def namespace(self) -> str:
-        """Who may hit what this principal has left in a cache: its tenant in this epoch, and in
-        strict isolation the user, or service key, alone."""
+        """The cache namespace: the principals that may hit each other's cache entries.
+
+        It contains the tenant and its cache epoch, and in strict isolation the user or service key.
+        """
         return f"{self.snapshot.tenant_id}|{self.cache_partition}|{self.snapshot.cache_epoch}"
 
 
 @dataclass(frozen=True, slots=True)
 class AdmittedRequest:
-    """A request that its tenant's policy allows and that holds a seat."""
+    """A request that the tenant's policy allows and that holds a concurrency slot."""
 
     principal: Principal
-    request: CompletionRequest  # without what the policy excludes
+    request: CompletionRequest  # without files that the policy excludes
     pool: str  # the name of the pool that serves it
     variant: Variant

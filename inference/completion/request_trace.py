@@ -1,4 +1,4 @@
-"""The running account of one completion: filled along the sentence, closed by `record`."""
+"""The request trace of one completion: each stage adds to it, and `record` completes it."""
 
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -43,19 +43,17 @@ class RequestTrace:
     pool: str = ""
     replica: str = ""
     prompt_tokens: int = 0
-    cached_tokens: int | None = None  # None: the engine did not tell
+    cached_tokens: int | None = None  # None: not reported by the engine
     generated_tokens: int = 0
-    finish_reason: FinishReason | None = None  # None: under way
+    finish_reason: FinishReason | None = None  # None: in flight
     error_code: str = ""
-    filter_reason: str = ""  # why the filter ended or withheld it; "": it did not
-    num_files: int = 0  # of the prompt's other files
+    filter_reason: str = ""  # why the filter truncated or withheld it; "": it did not
+    num_files: int = 0  # other files in the prompt
     num_snippets: int = 0
-    segments: tuple[Segment, ...] = ()  # of the prompt, in order; empty: there is none yet
-    num_in_flight_at_replica: int | None = (
-        None  # requests of this gateway there, this one not counted
-    )
+    segments: tuple[Segment, ...] = ()  # of the prompt, in order; empty: no prompt yet
+    num_in_flight_at_replica: int | None = None  # other requests of this gateway at the replica
     # Monotonic seconds; None: not reached.
-    received_s: float | None = None  # well-formed
+    received_s: float | None = None  # valid
     authenticated_s: float | None = None
     admitted_s: float | None = None
     assembled_s: float | None = None
@@ -64,13 +62,13 @@ class RequestTrace:
     engine_first_token_s: float | None = None
     first_sent_s: float | None = None
     closed_s: float | None = None
-    client_wait_s: float = 0.0  # seconds in which text waited for the client to read
-    cancelled_s: float | None = None  # its client's wish, on a WebSocket; None: it had none
-    engine_closed_s: float | None = None  # the engine's stream, the last one's
+    client_wait_s: float = 0.0  # seconds in which text waited for the client to read it
+    cancelled_s: float | None = None  # by its client, on a WebSocket; None: not cancelled
+    engine_closed_s: float | None = None  # the engine's last stream
     num_sent_chars: int = field(default=0)
-    texts: list[str] | None = None  # what was sent, where it may be kept; None: it may not
+    texts: list[str] | None = None  # the sent text, if it may be stored; None: it may not
     num_sent_newlines: int = 0  # line breaks among them
-    is_syntax_checked: bool = False  # a parser judged it
+    is_syntax_checked: bool = False  # the filter used a parser
 
     def mark_received(self, request: CompletionRequest) -> CompletionRequest:
         self.request = request
@@ -104,14 +102,14 @@ class RequestTrace:
         return asked
 
     def mark_rerouted(self, asked: _RequestT) -> None:
-        """The replica failed; another is asked, to go on where that one ended. Times go on."""
+        """Note that the replica failed and another one continues. Times are kept."""
         self.replica, self.num_in_flight_at_replica = (
             asked.replica_name,
             asked.num_in_flight_at_replica,
         )
 
     def mark_engine_closed(self) -> None:
-        """Its stream is closed, which is how an engine hears that nobody wants it any more."""
+        """Note that the engine's stream is closed, which tells the engine to stop."""
         self.engine_closed_s = self.clock.monotonic_s()
 
     def mark_engine_called(self) -> None:
@@ -125,7 +123,7 @@ class RequestTrace:
             self.cached_tokens = cached_tokens
 
     def record_sent_text(self, text: str, *, at_s: float) -> None:
-        """`at_s`: when sending it began; how long the client takes to read it is not ours."""
+        """Add sent text. `at_s` is when sending began, so the time to read it is not included."""
         if self.first_sent_s is None:
             self.first_sent_s = at_s
         self.num_sent_chars += len(text)
@@ -134,7 +132,7 @@ class RequestTrace:
         self.num_sent_newlines += text.count("\n")
 
     def finish(self, ending: FinishReason) -> None:
-        """The first ending counts; what comes later is its echo."""
+        """Note how the completion ended. Only the first call counts."""
         if self.finish_reason is None:
             self.finish_reason = ending
         if self.closed_s is None:
@@ -164,12 +162,12 @@ class RequestTrace:
 
     @property
     def engine_ms(self) -> float | None:
-        """From asking the engine to its first token."""
+        """Milliseconds from the request to the engine until its first token."""
         if self.engine_called_s is None or self.engine_first_token_s is None:
             return None
         return round((self.engine_first_token_s - self.engine_called_s) * 1000, 3)
 
     @property
     def time_to_engine_ms(self) -> float | None:
-        """From the request's arrival to the call of the engine, assembly included."""
+        """Milliseconds from arrival until the request to the engine, including assembly."""
         return self.elapsed_ms(self.engine_called_s)

@@ -1,11 +1,11 @@
-"""The port through which the pipeline speaks to whoever asked; each protocol implements it."""
+"""The port through which the pipeline answers the client. Each protocol implements it."""
 
 from typing import Final, Protocol
 
 from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionError
 
-# A client that has not read for so long is treated as gone: its engine slot is worth more.
+# A client that does not read for this long counts as disconnected: it occupies an engine's slot.
 MAX_SEND_S: Final = 5.0
 
 
@@ -16,14 +16,14 @@ class ResponseWriter(Protocol):
     """
 
     async def write_delta(self, text: str) -> None:
-        """Text to show, never empty."""
+        """Send text to show, never empty."""
 
     async def write_done(self, account: RequestTrace) -> None:
-        """The regular end; nothing follows."""
+        """Send the regular end. Nothing follows."""
 
     async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
-        """The irregular end, before or after the first delta; nothing follows."""
+        """Send an error, before or after the first text. Nothing follows."""
 
 
 class ClientDisconnected(Exception):
-    """The client has left or reads nothing: there is nobody to tell."""
+    """The client has left or does not read."""

@@ -1,5 +1,7 @@
-"""What a prompt is made of, part by part: kinds and counts, never text. For who wants to know why a
-prompt costs what it costs, and how much of it the engine had cached."""
+"""Segments of a prompt: kinds and token counts, never text.
+
+They explain why a prompt costs what it costs, and how much of it the engine had cached.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,17 +10,17 @@ from itertools import chain
 
 
 class SegmentKind(StrEnum):
-    """As clients are told it (platform/docs/protocol.md)."""
+    """Segment kinds as clients see them (platform/docs/protocol.md)."""
 
-    MARKERS = "markers"  # the model family's own, which divide the others
-    REPOSITORY = "repository"  # its name
+    MARKERS = "markers"  # markers of the model family between the other segments
+    REPOSITORY = "repository"  # name of the repository
     FILES = "files"  # other files, each under its path
-    SNIPPETS = "snippets"  # what retrieval has found
+    SNIPPETS = "snippets"  # found by retrieval
     PATH = "path"  # of the cursor's own file
     SUFFIX = "suffix"
     PREFIX = "prefix"
     MESSAGES = "messages"  # of a chat, in the model's template
-    RAW = "raw"  # a prompt that came whole
+    RAW = "raw"  # a prompt that the client rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTokens:
-    """A segment while its prompt is being laid out."""
+    """A segment with its tokens, while the prompt is laid out."""
 
     kind: SegmentKind
     token_ids: list[int]
@@ -40,7 +42,10 @@ def join_token_ids(pieces: Iterable[SegmentTokens]) -> list[int]:
 
 
 def count_segments(pieces: Iterable[SegmentTokens]) -> tuple[Segment, ...]:
-    """In the order of the prompt, without empty ones; neighbours of one kind are one."""
+    """Count the tokens of each segment, in the order of the prompt.
+
+    Empty segments are left out. Adjacent segments of one kind become one.
+    """
     segments: list[Segment] = []
     for piece in pieces:
         num_tokens = len(piece.token_ids)

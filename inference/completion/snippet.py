@@ -1,4 +1,4 @@
-"""What retrieval has found for a file: parts of other files of its repository."""
+"""Snippets: parts of other files of the repository, found by retrieval."""
 
 from dataclasses import dataclass
 
@@ -7,4 +7,4 @@ from dataclasses import dataclass
 class Snippet:
     path: str
     text: str
-    score: float  # similarity, 0 to 1; snippets come in descending order of it
+    score: float  # similarity, 0 to 1; snippets are in descending order

@@ -1,4 +1,4 @@
-"""What a client says has become of a suggestion: its text, for users who let it be kept."""
+"""The text of a suggestion after the user edited it, stored only with consent."""
 
 from dataclasses import dataclass
 
@@ -10,5 +10,5 @@ from caret.foundation.ids import RequestId
 class SuggestionEdit:
     request_id: RequestId  # of the completion
     event: OutcomeEvent
-    after_ms: int  # since it was shown
+    after_ms: int  # milliseconds since it was shown
     text: str

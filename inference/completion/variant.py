@@ -1,16 +1,16 @@
-"""A variant of an experiment: how its requests' prompts and filters differ from the pool's own."""
+"""A variant of an experiment: how prompts and filters differ from the pool's configuration."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """None: as the pool, or the service, has it."""
+    """The values of a variant. None: as the pool or the service is configured."""
 
-    name: str  # experiment/variant, in the numbers; "": no experiment
+    name: str  # experiment/variant, in usage records; "": no experiment
     layout: str | None = None  # one of inference.context.prompt.layout's names
     ranking: str | None = None  # of other files: recency | similarity
-    files_share: float | None = None  # of the prompt's budget, 0 to 1
+    files_share: float | None = None  # of the prompt's tokens, 0 to 1
     suffix_share: float | None = None
     filter: str | None = None  # syntax | plain (without the parser)
 

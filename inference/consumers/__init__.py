@@ -1,1 +1,1 @@
-"""Channels' adapters, one a protocol: the only modules here that know Channels."""
+"""Channels consumers, one for each protocol. Only these modules know Channels."""

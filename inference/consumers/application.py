@@ -1,4 +1,4 @@
-"""The gateway's ASGI application: which consumer answers which path, and its lifespan."""
+"""The ASGI application of the gateway: its routes and its lifespan."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -55,7 +55,7 @@ log = structlog.get_logger(__name__)
 
 
 class GatewayApplication:
-    """Channels' consumers beside, never inside, Django's handler; opens the plane at start-up."""
+    """Serves all protocols without Django's handler. Opens the data plane at startup."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The base class of all consumers."""
+"""The base class of all consumers, and readers of common headers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,11 +17,11 @@ Scope = dict[str, Any]
 
 
 class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publishes no types
-    """A consumer that never touches a database, and hears of nobody but its client.
+    """A consumer without database access that receives messages only from its client.
 
-    Channels closes old database connections before each message, by a hop to a thread that all
-    connections share, and holds a task for each channel that a message may come from; the data
-    plane has neither, so a message goes straight to its handler.
+    Channels closes old database connections before each message, through a thread shared by all
+    connections, and runs a task for each channel layer. The data plane has neither, so messages go
+    straight to their handler.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -36,10 +36,10 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
             await self.release()
 
     def on_connect(self) -> None:
-        """Called once, when the scope is known and no message has come yet."""
+        """Called once, when the scope is known and no message has arrived yet."""
 
     async def release(self) -> None:
-        """Ends all that the exchange still holds. Called once, however the exchange ended."""
+        """Release everything that the exchange holds. Called once, however it ended."""
         raise NotImplementedError
 
     async def dispatch(self, message: Message) -> None:
@@ -47,7 +47,7 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The header's value, of several the first; header names are lower case in ASGI."""
+    """Return the first value of a header. Header names are lower case in ASGI."""
     for key, value in scope["headers"]:
         if key == name:
             return str(value.decode("latin-1"))
@@ -60,18 +60,20 @@ def read_editor(scope: Scope) -> str:
 
 
 def read_bearer_key(scope: Scope) -> str | None:
-    """The API key of the Authorization header; never one in a URL."""
+    """Return the API key of the Authorization header. Keys in URLs are never read."""
     scheme, _, credentials = (header(scope, b"authorization") or "").partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None
 
 
 def client_address(scope: Scope) -> str | None:
-    """As uvicorn gives it, which has put what a trusted proxy says in its place; None: a peer on a
-    Unix socket."""
+    """Return the client's address; None: a peer on a Unix socket.
+
+    Uvicorn has already replaced it by the address that a trusted proxy reports.
+    """
     client = scope.get("client")
     return str(client[0]) if client else None
 
 
 def read_api_key(scope: Scope) -> str | None:
-    """As bearer_key, or of the `api-key` header, by which clients made for Azure send it."""
+    """Return the bearer key, or the key in the `api-key` header of Azure clients."""
     return read_bearer_key(scope) or header(scope, b"api-key") or None

@@ -1,7 +1,7 @@
-"""What all protocols that ask for a completion by HTTP share; each adds its dialect.
+"""The HTTP completion consumer; each protocol adds its dialect.
 
-The path and the repository, which decide what the tenant's policy excludes, come in the body where
-the protocol has a place for them, else in the headers X-Caret-Path and X-Caret-Repository.
+The path and the repository decide what the tenant's policy excludes. They come from the body if the
+protocol has fields for them, otherwise from the headers X-Caret-Path and X-Caret-Repository.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
-    """A body that was understood: what it asks for, and how the answer is to look."""
+    """A valid body: the requested completion and the format of the response."""
 
-    protocol: str  # in the numbers of the completion
+    protocol: str  # in usage records
     draft: UnvalidatedRequest
     client: Callable[[HttpExchange, IncomingRequest], ResponseWriter]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One protocol's words."""
+    """The request and error formats of one protocol."""
 
     parse_request: Callable[[bytes], ParsedRequest]  # raises BadRequest
     encode_error: Callable[[CompletionError], bytes]
@@ -54,7 +54,7 @@ class CompletionConsumer(HttpConsumer):
         self._plane = plane
         self._dialect = dialect
         self._received_s = plane.clock.monotonic_s()
-        self._principal: Principal  # once `authorize` has let it in
+        self._principal: Principal  # set when `authorize` succeeds
 
     def authorize(self) -> None:
         now_ms = self._plane.clock.now_ms()
@@ -92,9 +92,9 @@ class CompletionConsumer(HttpConsumer):
                 await serve(self._plane, arrival, client)
 
     async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
-        """Nobody waits for it: it is answered at once, by nothing. Raises BadRequest."""
+        """Warm up in the background, and answer at once with no text. Raises BadRequest."""
         receive(arrival)
-        if not arrival.draft.is_raw:  # there is text, of which a part may stay put
+        if not arrival.draft.is_raw:  # a raw prompt has no text whose stable part is known
             self._plane.warmer.on_file_opened(self._principal.snapshot.tenant_id, arrival)
         await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
@@ -105,7 +105,7 @@ class CompletionConsumer(HttpConsumer):
         self._plane.suggestions.add(self._principal, account.arrival.request_id, text)
 
     def _cancel_on_key_end(self) -> AbstractContextManager[None]:
-        """A key that is revoked ends its completion; the client gets what there is, and an end."""
+        """Cancel the completion when its key is revoked. The client gets the text so far."""
         task = asyncio.current_task()
         assert task is not None, "consumers answer in a task of their own"
         end = partial(task.cancel, FinishReason.CANCELLED.value)

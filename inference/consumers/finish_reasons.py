@@ -1,8 +1,8 @@
 """The finish reason in the terms of each protocol (the table is in platform/docs/clients.md).
 
-A completion that was shed, superseded, cancelled, filtered or out of budget must not look like the
-model's own answer. Strict clients reject values that their protocol does not define, so each
-protocol gets a defined value, and `caret_finish` beside it names the finish reason.
+A completion that was shed, superseded, cancelled, filtered or over budget must not look like the
+model's own answer. Strict clients reject values that their protocol does not define. Each protocol
+therefore gets a defined value, and `caret_finish` beside it names the finish reason.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _REGULAR: Final = (
 
 
 def finish_headers(account: RequestTrace) -> Headers:
-    """The header `X-Caret-Finish`; none for a warm-up."""
+    """Return the header `X-Caret-Finish`; none for a warm-up."""
     return (
         []
         if account.finish_reason is None
@@ -31,14 +31,14 @@ def finish_headers(account: RequestTrace) -> Headers:
 
 
 def caret_finish(account: RequestTrace) -> str | msgspec.UnsetType:
-    """The finish reason; unset where the protocol's own value already tells it."""
+    """Return the finish reason; unset if the protocol's own value is exact."""
     if account.finish_reason is None or account.finish_reason in _REGULAR:
         return msgspec.UNSET
     return account.finish_reason.value
 
 
 def openai_finish_reason(account: RequestTrace) -> str:
-    """`content_filter` is OpenAI's only value for text that the model's answer lacks."""
+    """Return OpenAI's value. `content_filter` is its only one for text that was left out."""
     return _reason(account, otherwise="content_filter")
 
 
@@ -47,12 +47,12 @@ def mistral_finish_reason(account: RequestTrace) -> str:
 
 
 def ollama_done_reason(account: RequestTrace) -> str:
-    """Ollama defines no fixed set of values."""
+    """Return the finish reason itself: Ollama defines no fixed set of values."""
     return "stop" if account.finish_reason is None else account.finish_reason.value
 
 
 def llama_stop_type(account: RequestTrace) -> str:
-    """`none`: neither an end of text nor a limit ended it."""
+    """Return llama.cpp's value; `none` is neither an end of text nor a limit."""
     if account.finish_reason is FinishReason.LENGTH:
         return "limit"
     return "eos" if account.finish_reason in _REGULAR else "none"

@@ -1,5 +1,7 @@
-"""Whether this gateway can serve; cheap, and open to anybody: `GET /healthz`, and `GET /health` as
-clients of llama.cpp ask. A pool that is down does not count: the gateway says so itself."""
+"""The health check, cheap and without a key: `GET /healthz`, and `GET /health` for llama.cpp.
+
+A pool that is down does not count: the gateway itself reports that to clients.
+"""
 
 from inference.consumers.http import HttpConsumer
 from inference.errors import CompletionError, UnauthenticatedRequest

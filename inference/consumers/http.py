@@ -1,7 +1,7 @@
-"""An HTTP exchange in which the client may leave at any moment.
+"""An HTTP exchange in which the client may leave at any time.
 
-Channels hands over messages one by one: the answer runs as a task of its own, so that a disconnect
-is seen while it is under way and ends it at once.
+Channels delivers messages one by one. The response is therefore a task of its own, so that a
+disconnect during the response is noticed and ends it at once.
 """
 
 import asyncio
@@ -28,66 +28,66 @@ from inference.consumers.base import (
 from inference.errors import BadRequest, CompletionError
 
 log = structlog.get_logger(__name__)
-MAX_RECEIVE_S: Final = 10.0  # for the whole body; a client slower than this is not typing
+MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients are of no use for typing
 _JSON: Final = b"application/json"
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `respond` and `encode_error`, and `authorize` where callers need a
-    permission."""
+    """Subclasses implement `respond`, `encode_error`, and `authorize` to require a key."""
 
-    max_body_bytes = 0  # most have no use for a body
-    methods: tuple[bytes, ...] = ()  # that it answers; empty: all
+    max_body_bytes = 0  # most consumers take no body
+    methods: tuple[bytes, ...] = ()  # allowed methods; empty: all
 
     def __init__(self) -> None:
         self._body = bytearray()
-        self._reading: asyncio.Task[None]  # what the client sends, up to the end of the answer
+        self._reading: asyncio.Task[None]  # reads the client's messages until the answer ends
         self._responding: asyncio.Task[None] | None = None
         self._too_late: asyncio.TimerHandle | None = None
 
     def authorize(self) -> None:
-        """Called when only the headers are here; raises CompletionError to read no more."""
+        """Check the headers before the body is read. Raises CompletionError."""
 
     def reserve_body(self, num_bytes: int) -> None:
-        """Called before so many more bytes of the body are kept; raises CompletionError to read no
-        more."""
+        """Called before so many bytes of the body are kept. Raises CompletionError."""
 
     def release_body(self, num_bytes: int) -> None:
-        """Called when so many that were kept are not on their way any more."""
+        """Called when so many bytes are no longer in transit."""
 
     async def respond(self, body: bytes) -> None:
-        """Sends the whole response. Cancelled when the client leaves; raises CompletionError as
-        long as nothing was sent."""
+        """Send the whole response; cancelled when the client leaves.
+
+        An error is allowed only while nothing was sent. Raises CompletionError.
+        """
         raise NotImplementedError
 
     def encode_error(self, error: CompletionError) -> bytes:
-        """JSON in the protocol's own shape of an error."""
+        """Return the error as JSON in the protocol's own format."""
         raise NotImplementedError
 
     async def send_error(self, error: CompletionError) -> None:
-        """Sends the whole response. Raises ClientDisconnected."""
+        """Send an error as the whole response. Raises ClientDisconnected."""
         headers: Headers = []
         if error.code == "method_not_allowed":
             headers.append((b"allow", b", ".join(self.methods)))
         if error.retry_after_s is not None:
-            # Whole seconds, upward: who comes back too early is refused again.
+            # Round up: a client that retries too early is rejected again.
             headers.append((b"retry-after", str(math.ceil(error.retry_after_s)).encode()))
         await self.send_response(error.http_status, _JSON, self.encode_error(error), headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
-        """Ends with the answer, or when the client leaves, whichever is first."""
+        """Run until the response is sent or the client leaves."""
         self._reading = asyncio.create_task(super().__call__(scope, receive, send))
-        # Cancelled, it cancels the reading and waits for its end.
+        # If cancelled, it cancels the reading task and waits for it.
         await asyncio.gather(self._reading, return_exceptions=True)
 
     def on_connect(self) -> None:
-        """A body that never comes is too late as well, and strangers need not send any."""
+        """Start the body's timeout, and reject unauthorized clients before they send a body."""
         self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_body_timeout)
         self._reject_unauthorized()
 
     async def http_request(self, message: Message) -> None:
         if self._responding is not None:
-            return  # already refused; what still comes of the body is dropped
+            return  # already rejected; the rest of the body is dropped
         try:
             self._buffer_body(message.get("body", b""))
         except CompletionError as error:
@@ -113,7 +113,7 @@ class HttpConsumer(DataPlaneConsumer):
         )
 
     async def send_body_part(self, body: bytes, *, is_last: bool = False) -> None:
-        """Raises ClientDisconnected when the client has left or does not read."""
+        """Send a part of the body. Raises ClientDisconnected."""
         await self._send_bounded(
             {"type": "http.response.body", "body": body, "more_body": not is_last}
         )
@@ -130,7 +130,7 @@ class HttpConsumer(DataPlaneConsumer):
         await self.send_body_part(body, is_last=True)
 
     def _buffer_body(self, part: bytes) -> None:
-        """Raises CompletionError; nothing more is kept then."""
+        """Keep a part of the body. Raises CompletionError."""
         if len(self._body) + len(part) > self.max_body_bytes:
             message = f"A body may have {self.max_body_bytes} bytes."
             raise BadRequest("too_large", message, http_status=413)
@@ -155,14 +155,14 @@ class HttpConsumer(DataPlaneConsumer):
             raise BadRequest("method_not_allowed", f"Use {known}.", http_status=405)
 
     def _on_body_timeout(self) -> None:
-        message = f"The body did not come within {MAX_RECEIVE_S:.0f} s."
+        message = f"The body did not arrive within {MAX_RECEIVE_S:.0f} s."
         self._respond_with_error(BadRequest("too_slow", message, http_status=408))
 
     def _respond_with_error(self, error: CompletionError) -> None:
         self._start_responding(self.send_error(error))
 
     def _start_responding(self, answer: Coroutine[None, None, None]) -> None:
-        """The first answer counts."""
+        """Start to respond. Only the first call counts."""
         if self._responding is not None:
             answer.close()
             return
@@ -174,7 +174,7 @@ class HttpConsumer(DataPlaneConsumer):
             await self._respond_or_send_error(answer)
         except ClientDisconnected:
             return
-        except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
+        except Exception as defect:  # noqa: BLE001  # the edge: without a response the client waits
             log.error("http.internal_error", path=self.scope["path"], **describe(defect))
             with suppress(ClientDisconnected):
                 await self.send_error(CompletionError("internal", "Something went wrong."))

@@ -1,8 +1,8 @@
-"""`POST /infill` in llama.cpp's shapes: the lines before and after the cursor's, `prompt` its
-beginning, `input_extra` parts of other files.
+"""`POST /infill` in llama.cpp's format.
 
-`n_predict` 0 only warms the prefix cache up. Below 0 it is no limit. However many completions are
-asked for (`n_cmpl`), one comes.
+`input_prefix` and `input_suffix` are the lines before and after the cursor's line, `prompt` is the
+beginning of that line, and `input_extra` has parts of other files. `n_predict` 0 only warms up the
+prefix cache; below 0 there is no limit. `n_cmpl` is ignored: the response has one completion.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from inference.gateway.receive import MAX_FILES
 class InfillExtraFile(msgspec.Struct, frozen=True):
     text: str
     filename: str | None = None
-    # By the editor's own clock, or as Vim's pair of seconds and fractions: only the order counts.
+    # From the editor's own clock, or Vim's pair of seconds and fraction: only the order counts.
     time: float | list[float] | None = None
 
 
@@ -38,7 +38,7 @@ class InfillBody(msgspec.Struct, frozen=True):
     n_predict: int | None = None
     stop: Stops = None
     stream: bool | None = None
-    response_fields: list[str] | None = None  # "timings/prompt_n": the field of a field
+    response_fields: list[str] | None = None  # "timings/prompt_n" selects a nested field
     model: str | None = None
 
 
@@ -65,7 +65,7 @@ class InfillResponse(msgspec.Struct, frozen=True):
     tokens_cached: int = 0
     truncated: bool = False
     timings: Timings | None = None
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type tells it
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type is exact
 
 
 class InfillChunk(msgspec.Struct, frozen=True):
@@ -142,8 +142,10 @@ def _ratio(share: float, whole: float) -> float:
 
 
 def _only(answer: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
-    """The fields that were asked for, by the names by which they were; unknown ones are left out.
-    Compact and flat: llama.vim looks for `"content"` in the raw text."""
+    """Return the requested fields under the requested names, without unknown ones.
+
+    The result is flat: llama.vim searches for `"content"` in the raw text.
+    """
     flat = msgspec.to_builtins(answer)
     flat |= {f"timings/{name}": value for name, value in flat["timings"].items()}
     return {name: flat[name] for name in fields if name in flat}
@@ -153,7 +155,7 @@ _decoder: Final = msgspec.json.Decoder(InfillBody)
 
 
 def understand(body: bytes) -> ParsedRequest:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     parsed = decode(_decoder, body)
     limit = parsed.n_predict
     draft = UnvalidatedRequest(
@@ -176,7 +178,7 @@ def understand(body: bytes) -> ParsedRequest:
 
 
 def _files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
-    """The newest, as many as may be sent: an editor's own ring may be larger."""
+    """Return the newest files, within the limit. An editor may send more."""
     newest = nlargest(MAX_FILES, extras, key=_moment)
     return tuple(ContextFile(each.filename or "", each.text, _moment(each)) for each in newest)
 

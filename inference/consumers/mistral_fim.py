@@ -1,4 +1,4 @@
-"""`POST /v1/fim/completions` in Mistral's shapes: the texts before and after the cursor."""
+"""`POST /v1/fim/completions` in Mistral's format: the texts before and after the cursor."""
 
 from functools import partial
 from typing import Final
@@ -48,7 +48,7 @@ class FimCompletion(msgspec.Struct, frozen=True):
     choices: list[WholeChoice]
     usage: Usage
     object: str = "chat.completion"
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
 class FimChunk(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ _decoder: Final = msgspec.json.Decoder(FimBody)
 
 
 def understand(body: bytes) -> ParsedRequest:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     parsed = decode(_decoder, body)
     return ParsedRequest(
         protocol="mistral",

@@ -1,4 +1,4 @@
-"""What clients look up before they ask for completions: behind a key, but free of limits."""
+"""Lookups that clients make besides completions. They need a key but have no rate limits."""
 
 import msgspec
 
@@ -15,14 +15,14 @@ from inference.pipeline import DataPlane
 
 
 class ModelsListConsumer(HttpConsumer):
-    """Subclasses say what is to be told."""
+    """Answers a lookup. Subclasses implement `build_response`."""
 
     methods: tuple[bytes, ...] = (b"GET",)
 
     def __init__(self, plane: DataPlane) -> None:
         super().__init__()
         self.plane = plane
-        self.principal: Principal  # once `authorize` has let it in
+        self.principal: Principal  # set when `authorize` succeeds
 
     def authorize(self) -> None:
         now_ms = self.plane.clock.now_ms()
@@ -37,14 +37,14 @@ class ModelsListConsumer(HttpConsumer):
         await self.send_json(encode(self.build_response(body)))
 
     def build_response(self, body: bytes) -> msgspec.Struct:
-        """Raises BadRequest."""
+        """Return the response. Raises BadRequest."""
         raise NotImplementedError
 
     def encode_error(self, error: CompletionError) -> bytes:
         return error_body(error)
 
     def models(self) -> list[str]:
-        """The tenant's, the fast tier's first, without those that its policy does not allow."""
+        """Return the tenant's models that its policy allows, the fast tier's first."""
         pools = self.plane.router.pools
         names = (pools.find(self.principal.snapshot, tier).model for tier in Tier)
         allowed = self.principal.snapshot.policy.models
@@ -54,7 +54,7 @@ class ModelsListConsumer(HttpConsumer):
 class ModelInfo(msgspec.Struct, frozen=True):
     id: str
     object: str = "model"
-    created: int = 0  # nobody knows
+    created: int = 0  # unknown
     owned_by: str = "caret"
 
 
@@ -64,7 +64,7 @@ class Models(msgspec.Struct, frozen=True):
 
 
 class ModelsConsumer(ModelsListConsumer):
-    """`GET /v1/models`, in OpenAI's shape. Any other name will do as well."""
+    """`GET /v1/models` in OpenAI's format. Completions accept any model name."""
 
     def build_response(self, _body: bytes) -> Models:
         return Models([ModelInfo(name) for name in self.models()])

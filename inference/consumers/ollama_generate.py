@@ -1,8 +1,8 @@
-"""`POST /api/generate` in Ollama's shapes: lines of JSON, streamed unless told otherwise.
+"""`POST /api/generate` in Ollama's format: lines of JSON, streamed by default.
 
-With `suffix` the prompt is the text before the cursor; without it, it may be a fill-in-the-middle
-prompt of some model's, else it is taken as it is. An empty prompt asks for the model to be loaded,
-which it is.
+With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
+fill-in-the-middle prompt of some model family; any other is used unchanged. An empty prompt is a
+request to load the model, which is always loaded.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ class GenerateBody(msgspec.Struct, frozen=True):
     model: str | None = None
     prompt: str | None = None
     suffix: str | None = None
-    stream: bool | None = None  # as if it were true
+    stream: bool | None = None  # None: true
     options: Options | None = None
 
 
@@ -43,7 +43,7 @@ class GenerateChunk(msgspec.Struct, frozen=True):
 
 
 class GenerateFinal(msgspec.Struct, frozen=True):
-    """Durations in nanoseconds."""
+    """The last line of a response. Durations are in nanoseconds."""
 
     model: str
     created_at: str
@@ -100,13 +100,13 @@ _decoder: Final = msgspec.json.Decoder(GenerateBody)
 
 
 def understand(body: bytes) -> ParsedRequest:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     parsed = decode(_decoder, body)
     options = parsed.options or Options()
     limit = options.num_predict
     draft = build_fim_request(
         parsed.prompt or "",
-        suffix=parsed.suffix or None,  # plugins send an empty one with a whole prompt
+        suffix=parsed.suffix or None,  # plugins send an empty suffix with a rendered prompt
         max_tokens=limit if limit is not None and limit > 0 else None,
         stop=normalize_stops(options.stop),
     )

@@ -1,4 +1,4 @@
-"""What Ollama's clients ask besides completions: which models there are, and what they can."""
+"""Lookups of Ollama's clients: the models and their capabilities."""
 
 from typing import Final
 
@@ -11,9 +11,9 @@ from inference.consumers.request_bodies import decode
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.errors import CompletionError
 
-# The version of Ollama that we answer like.
+# The version of Ollama that we emulate.
 VERSION: Final = "0.12.0"
-# Clients look for `.Suffix` in it: that is how they learn that the model fills in the middle.
+# Clients search for `.Suffix` to learn whether the model supports fill-in-the-middle.
 _TEMPLATE: Final = "{{ if .Suffix }}{{ .Prompt }}{{ .Suffix }}{{ else }}{{ .Prompt }}{{ end }}"
 
 
@@ -29,7 +29,7 @@ class Details(msgspec.Struct, frozen=True):
 class OllamaModel(msgspec.Struct, frozen=True):
     name: str
     model: str
-    modified_at: str = "1970-01-01T00:00:00Z"  # nobody knows
+    modified_at: str = "1970-01-01T00:00:00Z"  # unknown
     size: int = 0
     digest: str = ""
     details: Details = Details()
@@ -81,7 +81,7 @@ _show_decoder: Final = msgspec.json.Decoder(ShowBody)
 
 
 class ShowConsumer(OllamaConsumer):
-    """`POST /api/show`: whatever the client calls the model, it is the one that we have."""
+    """`POST /api/show`. Any model name returns the tenant's model."""
 
     methods = (b"POST",)
     max_body_bytes = 64 * 1024

@@ -1,5 +1,7 @@
-"""`POST /v1/chat/completions` in OpenAI's shapes, on the quality tier. Texts only: what else a
-message may hold elsewhere, such as images or calls of tools, is refused."""
+"""`POST /v1/chat/completions` in OpenAI's format, on the quality tier.
+
+Messages may contain text only. Images, tool calls and other content are rejected.
+"""
 
 from functools import partial
 from typing import Final, Literal
@@ -18,7 +20,7 @@ from inference.consumers.responses import SSE, make_response_writer
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_MESSAGES
 
-_ROLES: Final = {"developer": "system"}  # OpenAI's newer name for it
+_ROLES: Final = {"developer": "system"}  # OpenAI's newer name for the system role
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text"):
@@ -34,7 +36,7 @@ class ChatBody(msgspec.Struct, frozen=True):
     messages: list[ChatRequestMessage]
     model: str | None = None
     max_tokens: int | None = None
-    max_completion_tokens: int | None = None  # the newer name
+    max_completion_tokens: int | None = None  # newer name of max_tokens
     n: int | None = None
     stop: Stops = None
     stream: bool | None = None
@@ -68,11 +70,11 @@ class DeltaChoice(msgspec.Struct, frozen=True):
 class ChatCompletion(msgspec.Struct, frozen=True):
     id: str
     created: int  # Unix seconds
-    model: str  # what the client called it
+    model: str  # the client's name for it
     choices: list[MessageChoice]
     usage: Usage
     object: str = "chat.completion"
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
 class ChatChunk(msgspec.Struct, frozen=True):
@@ -81,7 +83,7 @@ class ChatChunk(msgspec.Struct, frozen=True):
     model: str
     choices: list[DeltaChoice]
     object: str = "chat.completion.chunk"
-    usage: Usage | msgspec.UnsetType = msgspec.UNSET  # alone, at the end, when asked for
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk, on request
     caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
 
 
@@ -91,7 +93,7 @@ class ChatShape:
         self._created = arrival.occurred_at_ms // 1000
         self._model = model
         self._wants_usage = wants_usage
-        self._role: str | None = "assistant"  # until it was said
+        self._role: str | None = "assistant"  # None: already sent
 
     def encode_delta(self, text: str) -> ChatChunk:
         role, self._role = self._role, None
@@ -122,16 +124,16 @@ _decoder: Final = msgspec.json.Decoder(ChatBody)
 
 
 def understand(body: bytes) -> ParsedRequest:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     parsed = decode(_decoder, body)
     check_choices(parsed.n)
     if not parsed.messages:
-        raise BadRequest("invalid_field", "messages must hold at least one.")
+        raise BadRequest("invalid_field", "messages must have at least one entry.")
     limit = parsed.max_completion_tokens
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",
-        # One more than there may be: `receive` says that they are too many.
+        # One more than the limit, so that `receive` rejects too many messages.
         messages=tuple(_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
         max_tokens=parsed.max_tokens if limit is None else limit,
         stop=normalize_stops(parsed.stop),

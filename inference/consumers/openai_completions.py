@@ -1,9 +1,9 @@
-"""`POST /v1/completions` in OpenAI's shapes.
+"""`POST /v1/completions` in OpenAI's format.
 
-With `suffix` the prompt is the text before the cursor. Without it, it may be a fill-in-the-middle
-prompt of some model's; else it is taken as it is. With `segments` the body is Tabby's, which asks
-at the same address. However many choices are asked for, one comes: decoding is deterministic, so
-further ones would repeat it.
+With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
+fill-in-the-middle prompt of some model family; any other is used unchanged. With `segments`, the
+body is Tabby's, which uses the same path. The response always has one choice: decoding is
+deterministic, so further choices would repeat it.
 """
 
 from functools import partial
@@ -41,7 +41,7 @@ class CompletionBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    # Of Tabby's; read by its own dialect.
+    # Tabby's field; its own dialect reads it.
     segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
@@ -53,15 +53,15 @@ class CompletionChoice(msgspec.Struct, frozen=True):
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """An answer, or an event of one: there usage comes alone, at the end, and when asked for."""
+    """A response or a stream event. In streams, usage is in a last event of its own, on request."""
 
     id: str
     created: int  # Unix seconds
-    model: str  # what the client called it: it has no say in the matter
+    model: str  # the client's name for it, which is ignored
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
 class CompletionShape:
@@ -95,7 +95,7 @@ _decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 
 def understand(body: bytes) -> ParsedRequest:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     parsed = decode(_decoder, body)
     if bytes(parsed.segments) not in (b"", b"null"):
         return tabby_completions.understand(body)

@@ -1,4 +1,4 @@
-"""Usage and errors, as all of OpenAI's protocols state them."""
+"""Usage and errors in the format of all OpenAI protocols."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 class ErrorDetails(msgspec.Struct, frozen=True):
     message: str
-    type: str  # invalid_request_error: the client's side; server_error: ours
+    type: str  # invalid_request_error: the client's fault; server_error: ours
     code: str  # one of platform/docs/protocol.md
     param: str | None = None  # always null: the message names the field
 

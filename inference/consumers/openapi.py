@@ -1,4 +1,4 @@
-"""The HTTP protocols as OpenAPI describes them, from the structs that read and write them.
+"""The OpenAPI description of the HTTP protocols, made from the structs that read and write them.
 
 python -m inference.consumers.openapi > platform/docs/openapi.json
 """
@@ -26,14 +26,14 @@ _SSE: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"
 _REFUSALS: Final = {
     "400": "The body is malformed.",
-    "401": "No key, or none that is in force.",
+    "401": "The API key is missing, invalid, revoked or expired.",
     "403": "The tenant's policy does not allow it.",
-    "405": "Another method; Allow names the right one.",
-    "408": "The body arrived, or the answer was read, too slowly.",
-    "413": "The body, or a part of it, is too large.",
-    "429": "Too much at one time; Retry-After says when to come back, where that helps.",
+    "405": "The method is not allowed; the Allow header names the allowed ones.",
+    "408": "The client sent the body or read the response too slowly.",
+    "413": "The body or one of its fields is too large.",
+    "429": "Too many requests, or a limit is reached. Retry-After may say when to retry.",
     "502": "The engine failed.",
-    "503": "No engine is there, or the gateway is full.",
+    "503": "No engine is available, or the gateway is full.",
     "504": "The completion took too long.",
 }
 
@@ -43,11 +43,11 @@ class Endpoint:
     path: str
     method: str
     summary: str
-    answers: tuple[type, ...]  # one of them
-    bodies: tuple[type, ...] = ()  # any of them; none: it has no body
+    answers: tuple[type, ...]  # alternatives
+    bodies: tuple[type, ...] = ()  # alternatives; empty: no body
     error: type = ErrorResponse
-    stream: str | None = None  # the media type of a streamed answer
-    is_trimmed: bool = False  # the client may ask for some fields only
+    stream: str | None = None  # media type of a streamed response
+    is_trimmed: bool = False  # the client may request some fields only
 
 
 ENDPOINTS: Final = (
@@ -55,7 +55,7 @@ ENDPOINTS: Final = (
         Endpoint(
             path,
             "post",
-            "Completes a text (OpenAI, Tabby).",
+            "Complete a text (OpenAI, Tabby).",
             (openai_completions.Completion, tabby_completions.TabbyCompletion),
             (openai_completions.CompletionBody, tabby_completions.TabbyBody),
             stream=_SSE,
@@ -66,7 +66,7 @@ ENDPOINTS: Final = (
         Endpoint(
             path,
             "post",
-            "Answers a chat (OpenAI).",
+            "Answer a chat (OpenAI).",
             (openai_chat.ChatCompletion,),
             (openai_chat.ChatBody,),
             stream=_SSE,
@@ -76,7 +76,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "/v1/fim/completions",
         "post",
-        "Fills in the middle (Mistral).",
+        "Complete a text between prefix and suffix (Mistral).",
         (mistral_fim.FimCompletion,),
         (mistral_fim.FimBody,),
         mistral_fim.FimError,
@@ -85,7 +85,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "/infill",
         "post",
-        "Fills in the middle (llama.cpp).",
+        "Complete a text between prefix and suffix (llama.cpp).",
         (llama_cpp_infill.InfillResponse,),
         (llama_cpp_infill.InfillBody,),
         llama_cpp_infill.InfillError,
@@ -95,19 +95,19 @@ ENDPOINTS: Final = (
     Endpoint(
         "/api/generate",
         "post",
-        "Completes a text (Ollama).",
+        "Complete a text (Ollama).",
         (ollama_generate.GenerateFinal,),
         (ollama_generate.GenerateBody,),
         ollama_generate.OllamaError,
         _LINES,
     ),
-    Endpoint("/v1/models", "get", "The tenant's models (OpenAI).", (models_list.Models,)),
-    Endpoint("/v1/health", "get", "How the server is (Tabby).", (tabby_events.TabbyHealth,)),
-    Endpoint("/v1/health", "post", "The same.", (tabby_events.TabbyHealth,)),
+    Endpoint("/v1/models", "get", "List the tenant's models (OpenAI).", (models_list.Models,)),
+    Endpoint("/v1/health", "get", "Report the health (Tabby).", (tabby_events.TabbyHealth,)),
+    Endpoint("/v1/health", "post", "Report the health (Tabby).", (tabby_events.TabbyHealth,)),
     Endpoint(
         "/v1/events",
         "post",
-        "What became of a suggestion (Tabby).",
+        "Report the outcome of a suggestion (Tabby).",
         (tabby_events.EventAck,),
         (tabby_events.EventBody,),
     ),
@@ -115,7 +115,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "/api/show",
         "post",
-        "What the model can (Ollama).",
+        "Describe the model (Ollama).",
         (ollama_models.ShowResponse,),
         (ollama_models.ShowBody,),
         ollama_generate.OllamaError,
@@ -123,8 +123,8 @@ ENDPOINTS: Final = (
     *(
         Endpoint(path, "get", summary, (answer,), error=ollama_generate.OllamaError)
         for path, summary, answer in (
-            ("/api/tags", "The models (Ollama).", ollama_models.Tags),
-            ("/api/version", "A version (Ollama).", ollama_models.OllamaVersion),
+            ("/api/tags", "List the models (Ollama).", ollama_models.Tags),
+            ("/api/version", "Get the version (Ollama).", ollama_models.OllamaVersion),
         )
     ),
 )
@@ -161,13 +161,13 @@ def _operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[str, Any]
         answer = {"anyOf": [answer, {"type": "object"}]}
     content = {"application/json": {"schema": answer}}
     if endpoint.stream is not None:
-        # Events, each a JSON chunk; what a chunk holds is told by the whole answer.
+        # Events, each a JSON chunk. The full response describes their fields.
         content[endpoint.stream] = {"schema": {}}
     refusal = {"application/json": {"schema": schema_of[endpoint.error]}}
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "responses": {
-            "200": {"description": "The answer.", "content": content},
+            "200": {"description": "The response.", "content": content},
             **{
                 status: {"description": text, "content": refusal}
                 for status, text in _REFUSALS.items()

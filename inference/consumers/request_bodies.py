@@ -1,7 +1,7 @@
-"""Reading a body: what all dialects have in common.
+"""Reading of request bodies, shared by all dialects.
 
-Unknown fields are ignored, and what editors' plugins send without meaning it is made good: the
-markers that they list as stop strings end every completion here anyway.
+Unknown fields are ignored. Stop strings that are markers are dropped: editors' plugins list them,
+and markers end every completion here anyway.
 """
 
 from dataclasses import replace
@@ -21,16 +21,19 @@ from inference.gateway.receive import MAX_STOPS, check_prompt
 Body = TypeVar("Body")
 Stops = str | list[str] | None
 
-_MAX_LISTED_STOPS: Final = 256  # that are looked at; plugins list a dozen
+_MAX_LISTED_STOPS: Final = 256  # checked at most; plugins list a dozen
 
 _CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
-# As plugins write them where the tokenizer's own names begin with a special character.
+# Plugins write markers without the special first character of some tokenizers.
 _SPELLINGS: Final = frozenset(marker.lstrip("▁") for marker in ALL_MARKERS)
 _MARKERS: Final = ALL_MARKERS | _SPELLINGS | _CHAT_ENDS
 
 
 def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
-    """Raises BadRequest: `invalid_field`, `invalid_json`."""
+    """Decode a body.
+
+    The codes of BadRequest are `invalid_field` and `invalid_json`. Raises BadRequest.
+    """
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -41,7 +44,7 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
 
 
 def require_single_prompt(prompt: str | list[str]) -> str:
-    """Raises BadRequest: a list of prompts would be several completions."""
+    """Return the prompt. A list of prompts would be several completions. Raises BadRequest."""
     if isinstance(prompt, str):
         return prompt
     if len(prompt) != 1:
@@ -50,15 +53,18 @@ def require_single_prompt(prompt: str | list[str]) -> str:
 
 
 def normalize_stops(stop: Stops) -> tuple[str, ...]:
-    """Each once, without those that cannot come: models' markers are tokens, never text. Of more
-    than an engine takes the first: plugins that list a dozen cut by them once more themselves."""
+    """Return distinct stop strings that text can contain, at most MAX_STOPS.
+
+    Markers of models are tokens, never text. The first stop strings are kept: plugins that list a
+    dozen truncate the text themselves, too.
+    """
     stops = [stop] if isinstance(stop, str) else stop or []
     listed = stops[:_MAX_LISTED_STOPS]
     return tuple(dict.fromkeys(each for each in listed if each not in _MARKERS))[:MAX_STOPS]
 
 
 def normalize_language(language: str | None) -> str:
-    """ "" for one that we do not know: editors have names of their own."""
+    """Return the language; "" if unknown, since editors have names of their own."""
     name = (language or "").lower()
     return name if name in LANGUAGES else ""
 
@@ -66,9 +72,12 @@ def normalize_language(language: str | None) -> str:
 def build_fim_request(
     prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
 ) -> UnvalidatedRequest:
-    """A fill-in-the-middle request: of both texts, or of a prompt that some model's template has
-    put together. A prompt without suffix that is no such one is taken as it is. Raises BadRequest:
-    `too_large`."""
+    """Build a fill-in-the-middle request from two texts or from a rendered prompt.
+
+    A prompt without suffix that no model family's format matches is used unchanged.
+
+    The code of BadRequest is `too_large`. Raises BadRequest.
+    """
     draft = UnvalidatedRequest(
         mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
     )

@@ -1,7 +1,7 @@
-"""The two ways in which a client may want its answer, for all dialects: streamed, or whole.
+"""Response writers for all dialects: streamed or in one piece.
 
-Compact JSON throughout: some editors' plugins search the raw body. No comments between events and
-no event without a choice unless it was asked for: some take either for the end.
+The JSON is compact: some plugins search the raw body. Streams have no comments, and no event
+without a choice unless requested: some clients take either for the end.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,20 +22,20 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 class ResponseEncoder(Protocol):
-    """How one dialect writes what is generated: structs, made for one request."""
+    """Encodes the response of one request in one dialect."""
 
     def encode_delta(self, text: str) -> msgspec.Struct:
-        """An event of a stream."""
+        """Return an event of a stream."""
 
     def encode_end(self, account: RequestTrace) -> Sequence[msgspec.Struct]:
-        """The last events of a stream."""
+        """Return the last events of a stream."""
 
     def encode_full(self, text: str, account: RequestTrace) -> msgspec.Struct:
-        """The answer that is not streamed."""
+        """Return the response that is not streamed."""
 
 
 class HttpExchange(Protocol):
-    """What the answers need of their consumer; what is async may raise ClientDisconnected."""
+    """The consumer as response writers use it. Its coroutines may raise ClientDisconnected."""
 
     async def start_response(self, status: int, headers: Headers) -> None: ...
     async def send_body_part(self, body: bytes, *, is_last: bool = False) -> None: ...
@@ -47,12 +47,12 @@ class HttpExchange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamFraming:
-    """How events stand in a stream's body."""
+    """The framing of events in the body of a stream."""
 
     content_type: bytes
     before: bytes
     after: bytes
-    end: bytes  # what follows the last event
+    end: bytes  # follows the last event
 
 
 SSE: Final = StreamFraming(
@@ -65,7 +65,7 @@ NDJSON: Final = StreamFraming(b"application/x-ndjson", b"", b"\n", b"")
 
 
 class StreamingResponseWriter:
-    """The Client of a streamed completion. Once begun, an error is an event of the stream."""
+    """Writes a streamed completion. After the first byte, an error is an event of the stream."""
 
     def __init__(self, http: HttpExchange, shape: ResponseEncoder, framing: StreamFraming) -> None:
         self._http = http
@@ -97,7 +97,7 @@ class StreamingResponseWriter:
         headers = [
             (b"content-type", self._framing.content_type),
             (b"cache-control", b"no-store"),
-            (b"x-accel-buffering", b"no"),  # nginx would hold the stream back
+            (b"x-accel-buffering", b"no"),  # nginx would buffer the stream
             *more_headers,
         ]
         await self._http.start_response(200, headers)
@@ -107,12 +107,12 @@ class StreamingResponseWriter:
 
 
 class FullResponseWriter:
-    """The Client of a completion that is answered in one piece."""
+    """Writes a completion in one piece."""
 
     def __init__(
         self, http: HttpExchange, shape: ResponseEncoder, *, is_judged: bool = False
     ) -> None:
-        """`is_judged`: its outcome will be reported, by other requests."""
+        """`is_judged`: other requests will report the outcome."""
         self._http = http
         self._shape = shape
         self._is_judged = is_judged
@@ -122,7 +122,8 @@ class FullResponseWriter:
         self._texts.append(text)
 
     async def write_done(self, account: RequestTrace) -> None:
-        # What was withheld may have begun to go out before that was known; here nobody has seen it.
+        # Withheld text may have been forwarded before the filter decided; no client has seen it
+        # yet.
         text = "" if account.finish_reason is FinishReason.FILTERED else "".join(self._texts)
         if self._is_judged:
             self._http.on_suggested(account, text)
@@ -136,7 +137,7 @@ class FullResponseWriter:
 def make_response_writer(
     shape: Callable[[IncomingRequest], ResponseEncoder], framing: StreamFraming | None
 ) -> Callable[[HttpExchange, IncomingRequest], ResponseWriter]:
-    """`framing` None: the answer comes whole."""
+    """Return a function that makes the writer. Without `framing` the response is not streamed."""
     if framing is None:
         return lambda http, arrival: FullResponseWriter(http, shape(arrival))
     return lambda http, arrival: StreamingResponseWriter(http, shape(arrival), framing)

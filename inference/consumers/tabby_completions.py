@@ -1,6 +1,6 @@
-"""`POST /v1/completions` with `segments`, as Tabby's agent asks: never streamed.
+"""`POST /v1/completions` with `segments`, as Tabby's agent requests it: never streamed.
 
-The agent cuts the answer itself.
+The agent truncates the text itself.
 """
 
 from itertools import chain, islice
@@ -17,7 +17,7 @@ from inference.consumers.request_bodies import decode, normalize_language
 from inference.consumers.responses import FullResponseWriter, HttpExchange
 from inference.gateway.receive import MAX_FILES
 
-ID_PREFIX: Final = "cmpl-"  # before the request id; the agent's events name a completion so
+ID_PREFIX: Final = "cmpl-"  # precedes the request ID; the agent's events use the same form
 
 
 class CodeFile(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Segments(msgspec.Struct, frozen=True):
     suffix: str | None = None
     filepath: str | None = None
     git_url: str | None = None
-    # Each in descending order of score; a file may stand in several.
+    # Each in descending order of score; a file may be in several.
     relevant_snippets_from_changed_files: list[CodeFile] | None = None
     relevant_snippets_from_recently_opened_files: list[CodeFile] | None = None
     declarations: list[CodeFile] | None = None
@@ -69,7 +69,7 @@ _decoder: Final = msgspec.json.Decoder(TabbyBody)
 
 
 def understand(body: bytes) -> ParsedRequest:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     parsed = decode(_decoder, body)
     segments = parsed.segments
     draft = UnvalidatedRequest(
@@ -89,12 +89,12 @@ def _client(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
 
 
 def _repository(git_url: str) -> str:
-    """By what policies call it: `git@example.com:acme/shop.git` is `shop`."""
+    """Return the name that policies use: `git@example.com:acme/shop.git` is `shop`."""
     return git_url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
 
 
 def _files(segments: Segments) -> tuple[ContextFile, ...]:
-    """Most relevant first, as `receive` leaves files whose time is not known."""
+    """Return the files, most relevant first. `receive` keeps the order of files without time."""
     every = chain(
         segments.relevant_snippets_from_changed_files or (),
         segments.relevant_snippets_from_recently_opened_files or (),

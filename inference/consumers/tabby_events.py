@@ -1,7 +1,7 @@
-"""What Tabby's agent asks besides completions: health and settings; and what it tells, events.
+"""The other requests of Tabby's agent: health, settings and events.
 
-It asks again on every error, and shows "disconnected" when health fails: a pool that is down makes
-none. It takes the version for Tabby's own, and shuns what is newer than it.
+After any error the agent checks health, and shows "disconnected" if that fails. Unavailable pools
+therefore cause no error here. The agent treats the version as Tabby's own and rejects newer ones.
 """
 
 from typing import Final
@@ -19,15 +19,14 @@ from inference.gateway.protocol.outcome_reports import MAX_NUMBER
 
 
 class Version(msgspec.Struct, frozen=True):
-    git_describe: str = "v0.31.2"  # the Tabby server that we answer like
+    git_describe: str = "v0.31.2"  # the Tabby server that we emulate
     build_date: str = ""
     build_timestamp: str = ""
     git_sha: str = ""
 
 
 class TabbyHealth(msgspec.Struct, frozen=True):
-    """All fields are there because an agent crashes without; what they would say of the machine
-    is nobody's business."""
+    """The health response. It has all fields, since the agent crashes if one is missing."""
 
     model: str
     chat_model: str | None
@@ -53,7 +52,7 @@ class TabbyHealthConsumer(ModelsListConsumer):
 
 
 class ServerSetting(msgspec.Struct, frozen=True):
-    disable_client_side_telemetry: bool = True  # keeps plugins from posting usage to their vendor
+    disable_client_side_telemetry: bool = True  # keeps plugins from sending usage to their vendor
 
 
 class ServerSettingConsumer(ModelsListConsumer):
@@ -69,7 +68,7 @@ class EventBody(msgspec.Struct, frozen=True):
 
 
 class EventAck(msgspec.Struct, frozen=True):
-    """Nothing: the agent does not read it."""
+    """Empty: the agent ignores the response."""
 
 
 _OUTCOMES: Final = {
@@ -81,8 +80,11 @@ _decoder: Final = msgspec.json.Decoder(EventBody)
 
 
 class EventsConsumer(ModelsListConsumer):
-    """`POST /v1/events`: what became of a suggestion. Other events, and those of completions that
-    nobody knows, are none of ours, and no error: the agent would ask for the health again."""
+    """`POST /v1/events`: outcomes of suggestions.
+
+    Other events, and those of unknown completions, are ignored without an error: after an error the
+    agent would check health again.
+    """
 
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
@@ -102,6 +104,6 @@ class EventsConsumer(ModelsListConsumer):
         return EventAck()
 
     def _read_select_kind(self) -> str:
-        """The agent writes it into the query, too."""
+        """Return the kind that the agent also puts into the query string."""
         query: str = self.scope["query_string"].decode("latin-1")
         return parse_qs(query).get("select_kind", [""])[0]

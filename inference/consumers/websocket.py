@@ -35,7 +35,7 @@ class WebSocketConsumer(DataPlaneConsumer):
     def __init__(
         self, plane: DataPlane, allowed_origins: frozenset[str], drain_s: float = 0.0
     ) -> None:
-        """`drain_s`: how long what is under way may last once this process is to end."""
+        """`drain_s`: how long completions may continue when this process shuts down."""
         self._plane = plane
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
@@ -76,11 +76,11 @@ class WebSocketConsumer(DataPlaneConsumer):
             return
         try:
             await self._connection.on_frame(message.get("text"))
-        except ClientDisconnected:  # it sends but does not read
+        except ClientDisconnected:  # the client sends but does not read
             raise StopConsumer from None
 
     async def websocket_restart(self, _message: Message) -> None:
-        """This process is to end: once nothing is under way, or it has lasted too long."""
+        """Shut down: close once nothing is in flight, or after `drain_s`."""
         if self._connection is None:
             raise StopConsumer
         self._closing = asyncio.create_task(self._close_for_restart(self._connection))
@@ -103,7 +103,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             await self._connection.close()
 
     def _on_edited(self, key_text: str, edit: SuggestionEdit) -> None:
-        """By the consent of this moment, as the connection may be older than that."""
+        """Pass on the edit if the user consents now. The connection may be older than that."""
         if self._plane.content_capture is None:
             return
         try:
@@ -113,7 +113,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         self._plane.content_capture.on_edited(principal, edit)
 
     def _find_principal(self, key_text: str) -> Principal:
-        """By what holds at this moment. Raises Unauthenticated."""
+        """Authenticate the key again. Raises UnauthenticatedRequest, ForbiddenRequest."""
         return authenticate(
             self._plane.snapshots,
             key_text,
@@ -122,11 +122,11 @@ class WebSocketConsumer(DataPlaneConsumer):
         )
 
     def _check_handshake(self) -> str:
-        """The presented key, "" when there is none. Raises BadRequest, Forbidden."""
+        """Return the API key, or "" without one. Raises BadRequest, ForbiddenRequest."""
         offered: list[str] = self.scope["subprotocols"]
         if SUBPROTOCOL not in offered:
             raise BadRequest("wrong_subprotocol", f"Offer the subprotocol {SUBPROTOCOL}.")
-        # Only browsers send an Origin; a page of anybody's must not spend a key it got hold of.
+        # Only browsers send an Origin. A foreign page must not use a key that it obtained.
         origin = header(self.scope, b"origin")
         if origin is not None and origin not in self._allowed_origins:
             raise ForbiddenRequest("origin_not_allowed", "This origin is not allowed.")
@@ -134,7 +134,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         return read_bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
 
     async def _deny_handshake(self, error: CompletionError) -> None:
-        """Refuses the handshake with an HTTP response that says why."""
+        """Reject the handshake with an HTTP response that explains why."""
         frame = ErrorFrame(id="", code=error.code, message=error.message)
         headers = [(b"content-type", b"application/json")]
         await self.send(
@@ -150,17 +150,17 @@ class WebSocketConsumer(DataPlaneConsumer):
         raise StopConsumer
 
     async def _send_frame(self, frame: ServerFrame) -> None:
-        """Raises ClientDisconnected when the client has left, or has not read for too long."""
+        """Send a frame. Raises ClientDisconnected."""
         try:
             message = {"type": "websocket.send", "text": encode_frame(frame)}
             await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
-            # The server's ways of saying that the socket is gone: ClientDisconnected (an OSError),
-            # or a RuntimeError after the close.
+            # uvicorn reports a closed socket by its own ClientDisconnected (an OSError), or by a
+            # RuntimeError after the close.
             raise ClientDisconnected from None
 
     def _on_key_end(self) -> None:
-        """The key was revoked: completions end, and so does the connection."""
+        """End the connection and its completions: the key was revoked."""
         self._closing = asyncio.create_task(self._close_for_key())
 
     async def _close_for_key(self) -> None:

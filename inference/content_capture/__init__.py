@@ -1,6 +1,6 @@
-"""Content of completions, for users who consented to content capture. Requests never wait for it.
+"""Content capture: prompts and completions of users who consented. Requests never wait for it.
 
-capture.py       selects what may be stored of a completion
-send_queue.py    bounded queue of what waits to be sent
+capture.py       selects the content that may be stored of a completion
+send_queue.py    bounded queue of content to send
 sender.py        redacts and encrypts content, and writes it to Redis
 """

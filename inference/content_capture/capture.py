@@ -1,6 +1,6 @@
-"""What of a completion may be kept: of a user who has agreed, and nothing that the policy excludes.
+"""Selects the content that may be stored: with the user's consent, and within the policy.
 
-Pure. Texts are cut to what is nearest to the cursor; secrets are the courier's to find.
+Pure. Texts are truncated to the part nearest to the cursor. The sender removes secrets.
 """
 
 from typing import Final
@@ -20,12 +20,12 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 
-# Of completions that were shown as they were sent.
+# Completions whose text was shown as it was sent.
 _KEPT: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
 def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
-    """None: nothing of it may be kept, or nothing of it was shown."""
+    """Return the content; None: it may not be stored, or nothing was shown."""
     admitted, texts = account.admitted, account.texts
     if admitted is None or not texts or account.finish_reason not in _KEPT:
         return None
@@ -49,7 +49,7 @@ def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
 
 
 def capture_edit(principal: Principal, told: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
-    """None: it may not be kept, or is too long."""
+    """Return the edited text; None: it may not be stored, or is too long."""
     user_id = principal.credential.user_id
     if user_id is None or not principal.is_content_captured or len(told.text) > MAX_EDIT_CHARS:
         return None
@@ -64,7 +64,7 @@ def capture_edit(principal: Principal, told: SuggestionEdit, *, now_ms: int) -> 
 
 
 def _chat(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
-    """The last ones that find room, whole."""
+    """Return the last messages that fit, as whole messages."""
     turns, room = list[ChatTurn](), MAX_CHAT_CHARS
     for message in reversed(messages):
         room -= len(message.text)
@@ -75,5 +75,5 @@ def _chat(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
 
 
 def clean(text: str) -> str:
-    """Without lone surrogates, which JSON can bring and UTF-8 cannot."""
+    """Replace lone surrogates, which are valid in JSON but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

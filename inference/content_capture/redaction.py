@@ -1,5 +1,7 @@
-"""What looks like a secret leaves content before it leaves the gateway; content whose secret stands
-where the cursor stood is not sent at all."""
+"""Removes secrets from content before it leaves the gateway.
+
+Content with a secret across the cursor is not sent at all.
+"""
 
 from typing import Final
 
@@ -12,7 +14,7 @@ _NO_PATH: Final = ""
 
 
 async def redact_content(item: Item) -> Item | None:
-    """None: a secret runs across the cursor, where cutting it out would leave a part."""
+    """Return the redacted item; None: a secret spans the cursor, so a part of it would remain."""
     if not isinstance(item, CapturedCompletion):
         return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))
     if await _hides_a_secret_at_the_cursor(item):
@@ -29,9 +31,9 @@ async def redact_content(item: Item) -> Item | None:
 
 
 async def _hides_a_secret_at_the_cursor(item: CapturedCompletion) -> bool:
-    """Each line that the cursor cuts, before and after the completion came to stand in it."""
+    """Check each line at the cursor, with and without the completion."""
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     whole = f"{before}{item.completion}{after}"
     lines = {before + after, *whole.split("\n")}
-    # A private key's first half is found by its header in either part.
+    # The first half of a private key is found by its header in either part.
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])

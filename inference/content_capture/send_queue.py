@@ -1,4 +1,4 @@
-"""Content that waits to be sent. Bounded; what finds no room is not kept, and nobody misses it."""
+"""A bounded queue of content to send. Content that does not fit is dropped."""
 
 import asyncio
 from collections import Counter, deque
@@ -12,12 +12,12 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.capture import capture_completion, capture_edit
 
-MAX_ITEMS: Final = 256  # of 40,000 characters at most
-MAX_OF_TENANT: Final = 64  # nobody else's waits behind one tenant's
+MAX_ITEMS: Final = 256  # with up to 40,000 characters each
+MAX_OF_TENANT: Final = 64  # so that one tenant does not block the others
 
 
 class ContentQueue:
-    """One event loop uses it. An Observer of completions: it takes microseconds."""
+    """The queue, as a CompletionObserver that takes microseconds. One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class ContentQueue:
         return tenant_id, item
 
     async def wait_for_item(self) -> None:
-        """Until there is something to take."""
+        """Wait until the queue is not empty."""
         await self._is_filled.wait()
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
-"""Brings content to Redis, sealed, in batches of one tenant; requests never wait for it.
+"""Sends content to Redis, encrypted, in batches of one tenant. Requests never wait for it.
 
-Redis may be away: what cannot be delivered is dropped. What has waited here while its user withdrew
-is dropped by the worker, which asks the receipts again.
+If Redis is unreachable, content is dropped. If a user withdraws consent while content waits here,
+the worker drops it: it checks the consent receipts again.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from caret.foundation.ids import TenantId
 from inference.content_capture.redaction import redact_content
 from inference.content_capture.send_queue import ContentQueue
 
-GATHER_S: Final = 2.0  # so that a user's completions of a while become one object
+GATHER_S: Final = 2.0  # so that a user's completions of a short time become one object
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class ContentSender:
         self._outbox = outbox
 
     async def run(self) -> None:
-        """Runs until cancelled; what is gathered at that moment is lost."""
+        """Send content until cancelled. Content gathered at that moment is lost."""
         while True:
             try:
                 await self._outbox.wait_for_item()
@@ -51,7 +51,7 @@ class ContentSender:
                 await asyncio.sleep(_PAUSE_S)
 
     async def send_pending(self) -> None:
-        """All that waits. Raises RedisError."""
+        """Send everything in the queue. Raises RedisError."""
         gathered = defaultdict[TenantId, list[Item]](list)
         while (taken := self._outbox.dequeue()) is not None:
             tenant_id, item = taken
@@ -67,7 +67,7 @@ class ContentSender:
 
 
 def batches(items: list[Item]) -> list[ContentBatch]:
-    """In order, each of MAX_BATCH_CHARS at most, or of one item."""
+    """Return batches in order, each of at most MAX_BATCH_CHARS or one item."""
     found, current, num_chars = list[ContentBatch](), list[Item](), 0
     for item in items:
         length = _num_chars(item)

@@ -1,4 +1,4 @@
-"""Telemetry, put together: what observes completions, and what has to run for it."""
+"""Composes content capture: the observer of completions and the sender."""
 
 from redis.asyncio import Redis
 

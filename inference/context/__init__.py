@@ -1,1 +1,1 @@
-"""Assembly: from what the client sent to the token ids of a prompt. Pure, but for the tokenizer."""
+"""Assembly of prompts: from the client's texts to token IDs. Pure, except for the tokenizer."""

@@ -1,4 +1,4 @@
-"""assemble: the request's texts become a prompt within the tier's token budget."""
+"""The assemble stage: make a prompt within the tier's token budget."""
 
 from typing import Final
 
@@ -13,14 +13,17 @@ from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.redaction.redact import file_type, redact_private_keys, redact_text
 from inference.errors import BadRequest
 
-_MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
+_MAX_CHARS_PER_TOKEN: Final = 32  # on average; no natural text comes near
 
 
 def assemble(
     writer: PromptWriter, admitted: AdmittedRequest, snippets: tuple[Snippet, ...] = ()
 ) -> Prompt:
-    """Raises BadRequest: for a raw prompt without tokens `invalid_field`, for one beyond the budget
-    `prompt_too_long`; and what chat_prompt raises."""
+    """Return the prompt of a request.
+
+    The codes of BadRequest are `invalid_field` (an empty raw prompt), `prompt_too_long` (a raw
+    prompt above the budget), and those of `build_chat_prompt`. Raises BadRequest.
+    """
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
     if request.messages:
@@ -31,10 +34,11 @@ def assemble(
 
 
 def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
-    # So long that it need not be counted: counting 512 KB would hold the loop for 170 ms.
+    # Reject very long prompts without counting: counting 512 KB would block the event loop for 170
+    # ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
         token_ids = _raw_token_ids(writer, request, total)
-        if not token_ids:  # engines refuse an empty prompt
+        if not token_ids:  # engines reject an empty prompt
             raise BadRequest("invalid_field", "prompt must not be empty.")
         token_ids = [*writer.markers.begin, *token_ids]
         if len(token_ids) <= total:
@@ -48,10 +52,13 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
 
 
 def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
-    """Return the tokens of the prompt without its secrets. They are removed from the last line,
-    too: unlike a prefix, a raw prompt does not tell whether its cursor stands there."""
+    """Return the tokens of the prompt without its secrets.
+
+    Secrets in the last line are removed, too: unlike a prefix, a raw prompt does not show whether
+    the cursor is in that line.
+    """
     token_ids = writer.tokenizer.encode_raw(request.prefix)
-    if len(token_ids) > total:  # it is refused: do not spend time on redaction
+    if len(token_ids) > total:  # it will be rejected: do not spend time on redaction
         return token_ids
     redacted = redact_text(redact_private_keys(request.prefix), file_type(request.path))
     return token_ids if redacted == request.prefix else writer.tokenizer.encode_raw(redacted)

@@ -1,1 +1,1 @@
-"""What of the engine's text is worth showing, decided while it streams."""
+"""Filtering of the engine's text while it streams: what is useful to show."""

@@ -1,8 +1,8 @@
-"""`manage.py index_public_code FOLDER --to FILE`: writes the index of public code.
+"""`manage.py index_public_code FOLDER --to FILE`: builds the index of public code.
 
-Reads the source files (by their names) of all repositories in FOLDER. Hashes are sorted in runs on
-the disk and merged, so that a folder may be larger than memory. About 2 MB a second; the index has
-about half of the text's size.
+It reads the source files (by file name) of all repositories in FOLDER. Hashes are sorted in runs on
+disk and merged, so the folder may be larger than memory. The speed is about 2 MB a second. The
+index is about half as large as the text.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from inference.filtering.fingerprints import (
 )
 from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VERSION
 
-MAX_FILE_BYTES: Final = 1024 * 1024  # larger ones are generated
-RUN_HASHES: Final = 4_000_000  # sorted at once: 32 MB, and four times as much while it is sorted
+MAX_FILE_BYTES: Final = 1024 * 1024  # larger files are generated
+RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB, and four times as much during sorting
 _READ_HASHES: Final = 64 * 1024
 _NEITHER: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 EXIT_USAGE: Final = 2
@@ -50,16 +50,16 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py index_public_code",
-        description="Writes an index of public code, against which completions are compared for "
+        description="Build an index of public code. Completions are compared with it for "
         "tenants whose policy withholds public code.",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="of repositories")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder with repositories")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE")
     return parser
 
 
 def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tuple[int, int]:
-    """How many files and hashes. The file is there as a whole or not at all. Raises OSError."""
+    """Write the index atomically. Return the numbers of files and hashes. Raises OSError."""
     num_files = 0
 
     def hashes() -> Iterator[int]:
@@ -102,7 +102,7 @@ def _read_run(file: BinaryIO) -> Iterable[int]:
 
 
 def _source_texts(folder: Path) -> Iterator[str]:
-    """Links are not followed: a repository may link to anywhere."""
+    """Yield the texts of source files. Symbolic links are skipped: they may lead anywhere."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _NEITHER)
         for name in sorted(names):

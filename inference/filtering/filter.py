@@ -1,4 +1,4 @@
-"""filter: of the engine's stream goes on what is worth showing; what is decided ends it."""
+"""The filter stage: forward useful text; stop the engine as soon as the outcome is decided."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
@@ -29,14 +29,14 @@ from inference.filtering.truncation_context import build_truncation_context
 from inference.pools.engine import EngineChunk, EngineStop
 
 log = structlog.get_logger(__name__)
-# Of the cursor's line: what a credential that the completion goes on with may have begun with. The
-# gate asks its checks about it with each piece of the first line.
+# The part of the cursor's line that may be the beginning of a secret. The gate checks it with each
+# piece of the first line.
 _LINE_BEFORE_CHARS: Final = 200
-FILTERS: Final = ("syntax", "plain")  # what an experiment may name; plain: without the parser
+FILTERS: Final = ("syntax", "plain")  # values that an experiment may use; plain: without the parser
 
 
 def check_filters(variants: Iterable[Variant]) -> None:
-    """Raises BadSetting when one names a filter that there is not."""
+    """Check the variants' filter names. Raises BadSetting."""
     for variant in variants:
         if variant.filter not in (None, *FILTERS):
             known = ", ".join(FILTERS)
@@ -51,13 +51,13 @@ def filter(
     *,
     public_code: PublicCode | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
-    """The texts to show, none of them empty; leaving the context ends them. Raw prompts and chats
-    pass as they are, but for what the policy withholds.
+    """Return the texts to show, none of them empty. Leaving the context stops them.
 
-    The account gets the ending: `stop` or `length` by the engine (`length` where it was lost on the
-    way), `stop` where the filter cut,
-    `filtered` when the engine wrote something and nothing of it is worth showing, even of what was
-    sent; and the reason of a cut.
+    Raw prompts and chats are not truncated; only what the policy withholds is removed.
+
+    The request trace gets the finish reason: `stop` or `length` from the engine (`length` if the
+    engine was lost), `stop` if the filter truncated, and `filtered` if the engine generated text
+    but nothing is useful to show, even if some was sent. It also gets the filter reason.
     """
     request = admitted.request
     if request.is_raw or request.messages:
@@ -89,7 +89,7 @@ def _checks(
             public = PublicCodeMatcher(public_code, prefix=request.prefix).is_public
     return LineChecks(
         is_valid=syntax.is_valid if syntax is not None else None,
-        # In mode fim the client has its own idea of where it ends.
+        # In mode fim the client decides where the completion ends.
         has_block_ended=syntax.has_block_ended if syntax and request.mode is not Mode.FIM else None,
         find_pending_secret=partial(find_pending_secret, kind=kind)
         if policy.has_secret_filter
@@ -110,7 +110,7 @@ def _syntax(request: CompletionRequest, variant: Variant) -> SyntaxChecker | Non
 
 @lru_cache(maxsize=1_024)
 def _warn_without_index(tenant_id: TenantId) -> None:
-    """Once a tenant: its policy asks for what this gateway was not set up to do."""
+    """Warn once per tenant: its policy needs an index that this gateway does not have."""
     log.warning("filter.no_public_code_index", tenant_id=tenant_id)
 
 
@@ -127,7 +127,7 @@ async def _verbatim(
         if shown := gate.feed(chunk.text):
             yield shown
         if gate.has_ended and stop is None:
-            break  # leaving stops the engine
+            break  # leaving the loop stops the engine
     if shown := gate.finish():
         yield shown
     account.filter_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
@@ -150,7 +150,7 @@ async def _filtered(
             has_shown = True
             yield shown
         if (healer.reason or cutter.has_ended or gate.has_ended) and stop is None:
-            break  # leaving stops the engine
+            break  # leaving the loop stops the engine
     healer.finish()
     if shown := gate.feed(cutter.finish()) + gate.finish():
         has_shown = True
@@ -165,12 +165,12 @@ async def _filtered(
 
 
 def _finish(stop: EngineStop | None) -> FinishReason:
-    """What is cut off ends as what became too long: more would have come."""
+    """Return the finish reason. Text that broke off counts as too long."""
     return FinishReason.STOP if stop is EngineStop.STOP or stop is None else FinishReason.LENGTH
 
 
 def _reason(reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
     if stop is EngineStop.DISCONNECTED and not is_withheld:
-        # What the filter cut besides may be broken for that alone.
+        # A truncation may be the effect of the lost stream.
         return FilterReason.ENGINE_DISCONNECTED
     return reason or ""

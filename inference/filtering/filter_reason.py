@@ -1,18 +1,18 @@
-"""Why a completion ended before the model did, or was withheld: stable names, for the numbers."""
+"""Why the filter truncated or withheld a completion. The values are stable, for usage records."""
 
 from enum import StrEnum
 
 
 class FilterReason(StrEnum):
-    LINE_END = "line_end"  # of a request for a single line
+    LINE_END = "line_end"  # for a request for a single line
     BLOCK_END = "block_end"  # the next line leaves the cursor's block
-    BLANK_LINE = "blank_line"  # ends what nobody asked for
-    REPEATS_SUFFIX = "repeats_suffix"  # says what follows the cursor already says
-    REPETITION = "repetition"  # a third time the same
-    HEALING_MISMATCH = "healing_mismatch"  # does not go on with the word that is being typed
-    INCOMPLETE_CHARACTER = "garbled"  # half a character
+    BLANK_LINE = "blank_line"  # ends automatic completions
+    REPEATS_SUFFIX = "repeats_suffix"  # repeats the text after the cursor
+    REPETITION = "repetition"  # repeats the same text a third time
+    HEALING_MISMATCH = "healing_mismatch"  # does not continue the word that is being typed
+    INCOMPLETE_CHARACTER = "garbled"  # an incomplete character
     BLANK = "blank"  # white space only
-    SYNTAX = "syntax"  # what followed would have left the file more broken
-    SECRET = "secret"  # noqa: S105  # a reason, no password
+    SYNTAX = "syntax"  # the following text would have made the file more invalid
+    SECRET = "secret"  # noqa: S105  # a reason, not a password
     PUBLIC_CODE = "public_code"
-    ENGINE_DISCONNECTED = "engine_disconnected"  # in mid-stream, and no other replica could go on
+    ENGINE_DISCONNECTED = "engine_disconnected"  # broke off, and no other replica could continue

@@ -1,9 +1,9 @@
-"""Hashes of windows of normalised text, by which copied code is known again.
+"""Hashes of windows of normalized text, which identify copied code.
 
-Normalised is text without white space: nothing else, so that what counts as the same code can be
-said in one sentence. A window has 150 of its characters (what GitHub says of its own filter: "about
-150 characters"). The hash is that of Karp and Rabin (1987), modulo the prime 2^61 - 1, so that the
-window moves on by a character in constant time.
+Normalized text has no white space; nothing else is changed, so that the definition of equal code is
+simple. A window has 150 characters (GitHub says of its own filter: "about 150 characters"). The
+hash is that of Karp and Rabin (1987), modulo the prime 2^61 - 1, which moves the window by a
+character in constant time.
 """
 
 from collections import deque
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 WINDOW_CHARS: Final = 150
-# Of so many windows in a row an index keeps one (Schleimer, Wilkerson and Aiken 2003, "winnowing"):
-# whatever has 165 characters in common with it is found for certain, nothing that has under 150.
+# An index keeps one hash of this many consecutive windows (Schleimer, Wilkerson and Aiken 2003,
+# "winnowing"). Any text with 165 characters in common is found, and none with fewer than 150.
 WINNOW: Final = 16
 _PRIME: Final = (1 << 61) - 1
 _BASE: Final = 1_000_003
@@ -24,14 +24,14 @@ def normalise(text: str) -> str:
 
 
 class RollingHash:
-    """The hash of the last WINDOW_CHARS characters of a text that grows."""
+    """The hash of the last WINDOW_CHARS characters of a growing text."""
 
     def __init__(self) -> None:
         self._codes: deque[int] = deque(maxlen=WINDOW_CHARS)
         self._hash = 0
 
     def add(self, character: str) -> int | None:
-        """None: not yet a whole window."""
+        """Add a character. Return the window's hash; None: fewer than WINDOW_CHARS so far."""
         is_full = len(self._codes) == WINDOW_CHARS
         oldest = self._codes[0] if is_full else 0
         code = ord(character) + 1
@@ -48,9 +48,11 @@ def window_hashes(normalised: str) -> Iterator[int]:
 
 
 def winnow(hashes: Iterable[int]) -> Iterator[int]:
-    """The smallest of each WINNOW in a row, once for as long as it is the smallest; of fewer, the
-    smallest."""
-    waiting: deque[tuple[int, int]] = deque()  # (place, hash), hashes ascending
+    """Yield the smallest hash of each WINNOW consecutive ones, without repeating it.
+
+    If there are fewer hashes, yield the smallest.
+    """
+    waiting: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
     chosen = place = -1
     for place, hashed in enumerate(hashes):
         while waiting and waiting[-1][1] >= hashed:

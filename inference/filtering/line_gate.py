@@ -1,18 +1,17 @@
-"""What of the cut text goes out, and when: the checks that need a whole line.
+"""The line gate: checks that need a whole line, and when text is sent.
 
-    engine > Cutter > Gate > client
+    engine > Truncator > LineGate > client
 
-The first line goes out as it comes: the first token is not to wait for anybody's judgement. Each
-further line is held until it is whole and the checks have seen it; while the file would be more
-broken with it, it stays held, until a later line mends it or the completion ends. What is held then
-is dropped: the completion ends at the last good point.
+The first line is sent as it grows, so that the first token does not wait for checks. Each further
+line is held until it is whole and checked. If the file would be more invalid with it, it stays held
+until a later line repairs that. Lines still held at the end are dropped: the completion ends at the
+last good point.
 
-Where no point was ever good but the first line has gone out, where that line holds a credential, or
-where the text is public code, the completion is withheld: the end says so, and a client that shows
-text only when it has ended shows none.
+The completion is withheld if no point was good but the first line was sent, if a line that was sent
+contains a secret, or if the text is public code. The finish reason says so, and clients that show
+text only at the end show nothing.
 
-Verbatim, for raw prompts and chats: each line goes out as it comes, as the first one does, and with
-it all white space.
+In verbatim mode, for raw prompts and chats, every line is sent as it grows, with all white space.
 """
 
 from collections.abc import Callable
@@ -21,34 +20,34 @@ from typing import Final
 
 from inference.filtering.filter_reason import FilterReason
 
-# So many lines without a good point are not mended by one more.
+# After so many lines without a good point, a further line is not expected to repair the text.
 MAX_INVALID_LINES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class LineChecks:
-    """None: not asked for. Each gets the completion so far, or its last line."""
+    """The checks; None: not required. Each gets the completion so far, or its last line."""
 
-    is_valid: Callable[[str], bool] | None = None  # of all text up to the end of a line
-    # Whether the cursor's block has ended before the last line; asked after is_valid, of the text
-    # and the place where that line begins.
+    is_valid: Callable[[str], bool] | None = None  # on all text up to the end of a line
+    # Whether the cursor's block ended before the last line. Called after is_valid, with the text
+    # and the index at which that line begins.
     has_block_ended: Callable[[str, int], bool] | None = None
-    # From which character of a line on it may become a credential, and whether it has one. A line
-    # comes with what stands before the cursor on it.
+    # The index in a line at which a secret may begin, and whether the line contains one. The first
+    # line includes the text before the cursor.
     find_pending_secret: Callable[[str], int | None] | None = None
     contains_secret: Callable[[str], bool] | None = None
-    is_public: Callable[[str], bool] | None = None  # of what has come since it was last asked
+    is_public: Callable[[str], bool] | None = None  # on the text since the last call
 
 
 class LineGate:
     def __init__(self, checks: LineChecks, *, line_before: str, is_verbatim: bool = False) -> None:
         self._checks = checks
         self._is_verbatim = is_verbatim
-        self._line_before = line_before  # what stands before the cursor on its line
-        self._text = ""  # all that came
-        self._line_start = 0  # of the line under way
+        self._line_before = line_before  # the part of the cursor's line before the cursor
+        self._text = ""  # everything received
+        self._line_start = 0  # index of the current line
         self._num_sent = 0
-        self._num_good = 0  # up to here it may go out
+        self._num_good = 0  # text up to here may be sent
         self._num_unsound = 0  # lines since the last good point
         self._is_ever_sound = False
         self.has_ended = False
@@ -56,7 +55,7 @@ class LineGate:
         self.reason: FilterReason | None = None
 
     def feed(self, text: str) -> str:
-        """What may go out now, perhaps nothing; after `has_ended` nothing more."""
+        """Return the text that can be sent now, possibly empty; always empty after `has_ended`."""
         if not text:
             return ""
         out = ""
@@ -72,7 +71,7 @@ class LineGate:
         return out
 
     def finish(self) -> str:
-        """The completion has ended: what of the text held back belongs to it."""
+        """End the completion. Return the held text that belongs to it."""
         if not self.has_ended:
             self._end_line()
             if self._num_unsound:
@@ -91,7 +90,10 @@ class LineGate:
         self.reason = self.reason or reason
 
     def _look_ahead(self, part: str) -> None:
-        """The first line, or each one, goes out as it grows, save what may become a credential."""
+        """Release the current line as it grows, except a possible secret.
+
+        This applies to the first line, and to every line in verbatim mode.
+        """
         if self._checks.is_public is not None and self._checks.is_public(part):
             self.is_withheld = True
             self._end(FilterReason.PUBLIC_CODE)
@@ -102,7 +104,7 @@ class LineGate:
             self._num_good = len(self._text) if place is None else self._locate(place)
 
     def _locate(self, place: int) -> int:
-        """Of the line, the first one with what stands before it, to the completion's."""
+        """Convert an index in the checked line to an index in the completion."""
         before = 0 if self._line_start else len(self._line_before)
         return max(self._num_good, self._line_start + place - before)
 
@@ -129,7 +131,7 @@ class LineGate:
             return
         self._is_ever_sound = True
         self._num_unsound = 0
-        # Blank lines go out with what follows them.
+        # Blank lines are sent together with the text after them.
         shown = self._text if self._is_verbatim else self._text.rstrip()
         self._num_good = max(self._num_good, len(shown))
 

@@ -1,8 +1,8 @@
-"""What a text has begun and not finished, and how it might be finished.
+"""Finds constructs that a text has opened but not closed, and candidates that close them.
 
-A line may well end with an open bracket, or open a block whose body comes next: that is not broken,
-and the parser must be told so. What follows from a few tokens is enough for this: brackets, quotes,
-and the words or tags that open and close blocks. Strings and comments are skipped.
+A line may end with an open bracket, or open a block whose body comes next. That is valid, but the
+parser needs the rest. A few tokens are enough to decide: brackets, quotes, and the words or tags
+that open and close blocks. Strings and comments are skipped.
 """
 
 import re
@@ -21,7 +21,7 @@ _SLASH_COMMENTS: Final = frozenset(
     }
 )
 _HASH_COMMENTS: Final = frozenset({Grammar.PYTHON, Grammar.RUBY, Grammar.BASH, Grammar.YAML})
-# Quotes that go on over the end of a line.
+# Quotes that may span several lines.
 _LONG_QUOTES: Final = {
     Grammar.PYTHON: ('"""', "'''"),
     Grammar.JAVA: ('"""',),
@@ -31,7 +31,7 @@ _LONG_QUOTES: Final = {
     Grammar.GO: ("`",),
     **dict.fromkeys((Grammar.BASH, Grammar.RUBY, Grammar.PHP, Grammar.SQL), ('"', "'")),
 }
-# Possessive, as the tags are: what fails is not tried again with less, in quadratic time.
+# Possessive, like the tags: backtracking would take quadratic time.
 _BY_END: Final = re.compile(
     r"^[ \t]*+(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
     r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*+(?:\|[^|\n]*+\|)?+[ \t]*+$)",
@@ -58,9 +58,9 @@ _TRY: Final = re.compile(r"\btry\s*\{\s*$")
 _DO: Final = re.compile(r"\bdo\s*\{\s*$")
 _HERE_DOCUMENTS: Final = frozenset({Grammar.BASH, Grammar.PHP, Grammar.RUBY})
 _HERE_DOCUMENT: Final = re.compile(r"<<[<~-]?[ \t]*['\"]?([A-Za-z_]\w*)")
-# After these something has to come, any name will do. (Not after a brace: a block may be empty.)
+# An operand must follow these; any name will do. (Not after a brace: a block may be empty.)
 _WANTS_MORE: Final = tuple(",([+-*/%=&|<>?!.~^")
-# What may make a whole of a line whose brackets are closed: the end of its statement, or a block.
+# Endings that may complete a line whose brackets are closed: the end of its statement, or a block.
 _TAILS: Final[dict[Grammar, tuple[str, ...]]] = {
     Grammar.BASH: ("\n{ :; }", "\nthen\n:\nfi", "\ndo\n:\ndone"),
     Grammar.C: (";", "{}"),
@@ -79,8 +79,10 @@ _TAILS: Final[dict[Grammar, tuple[str, ...]]] = {
 
 
 def closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
-    """What to add to `text`, which begins a line of code, so that it may be whole. Never empty
-    texts; in the order in which to try them."""
+    """Return texts that may complete `text`, in the order in which to try them.
+
+    `text` starts at the beginning of a line of code. No candidate is empty.
+    """
     closers = _closers(grammar, text)
     finish = closers + _block(grammar, text)
     wanting = " x" if text.rstrip().endswith(_WANTS_MORE) else ""
@@ -92,22 +94,23 @@ def closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
 
 
 def is_inside_literal(grammar: Grammar, text: str) -> bool:
-    """Whether `text`, which begins a line of code, ends within a string or comment of several
-    lines, where indentation means nothing."""
+    """Return whether `text` ends inside a string or comment of several lines.
+
+    There, indentation has no meaning. `text` starts at the beginning of a line of code.
+    """
     _, quote = _scan(grammar, text)
     return quote in _long_quotes(grammar) or _is_in_here_document(grammar, text)
 
 
 def _closers(grammar: Grammar, text: str) -> str:
-    """Of brackets, long strings and comments, the innermost first."""
+    """Close brackets, long strings and comments, the innermost first."""
     stack, quote = _scan(grammar, text)
     end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
     return _with_partners(grammar, text, end + "".join(reversed(stack)))
 
 
 def _scan(grammar: Grammar, text: str) -> tuple[list[str], str]:
-    """The brackets that would close what is open, the innermost last, and the quote that is open
-    at the end, or ""."""
+    """Return the closing brackets for all open ones, innermost last, and the open quote or ""."""
     stack: list[str] = []
     quote = ""
     position = 0
@@ -141,7 +144,7 @@ def _is_in_here_document(grammar: Grammar, text: str) -> bool:
 
 
 def _with_partners(grammar: Grammar, text: str, closers: str) -> str:
-    """`try {` and `do {` are not whole with their bracket."""
+    """Add the parts that `try {` and `do {` need after their closing bracket."""
     if not closers.startswith("}"):
         return closers
     if _TRY.search(text):
@@ -167,7 +170,7 @@ def _end_of_line(text: str, position: int) -> int:
 
 
 def _block(grammar: Grammar, text: str) -> str:
-    """The body and the end of a block that the text has opened by words, tags or indentation."""
+    """Return the body and end of a block opened by words, tags or indentation."""
     if grammar is Grammar.PYTHON:
         return _python_body(text)
     if grammar is Grammar.RUBY:

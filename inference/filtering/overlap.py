@@ -1,17 +1,17 @@
-"""How much of the end of a growing text is the beginning of another one. Pure.
+"""Measures how much of a growing text's end is the beginning of another text. Pure.
 
-After Knuth, Morris and Pratt: each letter is looked at once, however long both are.
+This is the algorithm of Knuth, Morris and Pratt: each character is read once.
 """
 
 
 class SuffixOverlap:
     def __init__(self, text: str) -> None:
         self._text = text
-        # Of each of its beginnings, how much of its end is a beginning, too. Made as far as it is
-        # needed: the text may be half a megabyte, what grows is a line.
+        # For each beginning of the text, the length of its longest end that is also a beginning.
+        # Computed on demand: the text may be half a megabyte, while the growing text is a line.
         self._shorter: list[int] = [0]
-        self._length = 0  # of the longest beginning that what has come ends with
-        self.before_blank = 0  # the same, without white space at the end of what has come
+        self._length = 0  # of the longest beginning that ends the growing text
+        self.before_blank = 0  # the same, without trailing white space of the growing text
 
     def feed(self, part: str) -> None:
         for letter in part if self._text else "":
@@ -20,7 +20,7 @@ class SuffixOverlap:
                 self.before_blank = self._length
 
     def restart(self) -> None:
-        """What grows begins again."""
+        """Start with a new growing text."""
         self._length = self.before_blank = 0
 
     def _after(self, length: int, letter: str) -> int:

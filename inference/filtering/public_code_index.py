@@ -1,8 +1,8 @@
-"""The operator's index of public code, and whether a completion is found in it.
+"""The operator's index of public code, and the search for completions in it.
 
-The file is a header and hashes in ascending order, eight bytes each; it is mapped into memory and
-searched by halves, so that it costs no start-up time and gateways of one machine share it.
-`manage.py index_public_code` writes it.
+The file is a header and hashes in ascending order, eight bytes each. It is mapped into memory and
+searched by bisection: it needs no startup time, and gateways on one machine share it. `manage.py
+index_public_code` writes it.
 """
 
 import mmap
@@ -14,15 +14,15 @@ from typing import Final, Protocol
 from caret.foundation.environment import BadSetting
 from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, RollingHash, normalise
 
-# Magic, version, characters of a window, windows of which one is kept, number of hashes.
+# Magic, version, characters per window, windows per kept hash, number of hashes.
 HEADER: Final = struct.Struct("<8sIIIxxxxQ")
 MAGIC: Final = b"caretpub"
 VERSION: Final = 1
 HASH_BYTES: Final = 8
-# So many of a window's characters are the completion's own: one that merely goes on with what is
-# public already, by a name or two, is not taken for a copy.
+# At least this many characters of a window must be the completion's own: a completion that only
+# adds a name or two to public code does not count as a copy.
 MIN_OWN_CHARS: Final = 50
-_MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before it is normalised
+_MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before normalization
 
 
 class PublicCode(Protocol):
@@ -30,13 +30,13 @@ class PublicCode(Protocol):
 
 
 class PublicCodeIndexFile:
-    """Raises BadSetting when the file is not an index of this version."""
+    """A memory-mapped index. Files of other versions are rejected. Raises BadSetting."""
 
     def __init__(self, path: Path) -> None:
         try:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:  # ValueError: it is empty
+        except (OSError, ValueError) as error:  # ValueError: the file is empty
             raise BadSetting(f"CARET_PUBLIC_CODE_INDEX: {path} cannot be read: {error}.") from error
         if len(self._map) < HEADER.size:
             raise _not_an_index(path)
@@ -45,7 +45,7 @@ class PublicCodeIndexFile:
             raise _not_an_index(path)
         if len(self._map) != HEADER.size + num_hashes * HASH_BYTES:
             raise _not_an_index(path)
-        # Little-endian, as are all machines that engines run on.
+        # Little-endian, like all machines that run engines.
         self._hashes = memoryview(self._map)[HEADER.size :].cast("Q")
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class PublicCodeIndexFile:
 
 
 class PublicCodeMatcher:
-    """Follows one completion, which goes on from `prefix`."""
+    """Searches for one completion that continues `prefix`."""
 
     def __init__(self, public_code: PublicCode, *, prefix: str) -> None:
         self._public_code = public_code
@@ -67,7 +67,7 @@ class PublicCodeMatcher:
             self._rolling.add(character)
 
     def is_public(self, part: str) -> bool:
-        """Whether the completion, `part` being what is new of it, is found in the index."""
+        """Add the next part of the completion. Return whether a window of it is in the index."""
         for character in normalise(part):
             hashed = self._rolling.add(character)
             if hashed is not None and self._public_code.contains(hashed):
@@ -78,5 +78,5 @@ class PublicCodeMatcher:
 def _not_an_index(path: Path) -> BadSetting:
     return BadSetting(
         f"CARET_PUBLIC_CODE_INDEX: {path} is no index of this version; "
-        "write it anew with `manage.py index_public_code FOLDER --to FILE`."
+        "build it again with `manage.py index_public_code FOLDER --to FILE`."
     )

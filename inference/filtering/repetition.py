@@ -1,17 +1,17 @@
-"""A model that goes round in circles: within a line, or over up to four lines."""
+"""Detects repetitive output of a model: within a line, or over up to four lines."""
 
 from typing import Final
 
-# A line is looked at each time it has so many characters more, so that it costs next to nothing.
+# A line is checked each time it has grown by this many characters, to keep the cost low.
 CHECK_EVERY: Final = 16
 _UNIT_CHARS: Final = range(3, 33)
 _MIN_ROUNDS: Final = 5
-_MIN_CHARS: Final = 40  # of all rounds: `None, None, None, None, None` is ordinary code
+_MIN_CHARS: Final = 40  # of all repetitions: `None, None, None, None, None` is ordinary code
 _MAX_LINES: Final = 4
 
 
 def is_repeating(line: str) -> bool:
-    """Whether the line ends with the same text, words among it, over and over again."""
+    """Return whether the line ends with repetitions of a text that contains letters."""
     return len(line) >= _MIN_CHARS and any(_ends_with_rounds(line, size) for size in _UNIT_CHARS)
 
 
@@ -24,11 +24,11 @@ def _ends_with_rounds(line: str, size: int) -> bool:
 
 
 class RecentLines:
-    """The lines so far, without blank ones."""
+    """The latest lines of a completion, without blank ones."""
 
     def __init__(self) -> None:
-        self._last: list[str] = []  # stripped; twice the longest circle
-        self._worn: frozenset[str] = frozenset()  # lines that would begin a third round
+        self._last: list[str] = []  # stripped; twice the longest repeated sequence
+        self._worn: frozenset[str] = frozenset()  # lines that would start a third repetition
 
     def add(self, line: str) -> None:
         self._last = [*self._last[1 - 2 * _MAX_LINES :], line]

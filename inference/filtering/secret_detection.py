@@ -1,6 +1,6 @@
-"""Whether a line that is written holds a credential, and from where on one may be growing.
+"""Detects secrets in generated lines, also while a line is still growing.
 
-By the rules that keep credentials out of prompts (`inference.context.redaction.redact`).
+The rules are those that remove secrets from prompts (`inference.context.redaction.redact`).
 """
 
 import re
@@ -19,16 +19,15 @@ from inference.context.redaction.redact import (
 )
 
 _KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
-# What a name such as `password` is given, as soon as it is given anything. Of a word its first name
-# is enough: what follows the word is the same for all of them.
+# The value assigned to a name such as `password`, from its first character on. The first keyword of
+# a word is enough: the text after the word is the same for all of them.
 _NAMED: Final = re.compile(
     rf"(?<!\w)(?>\w*?(?:{'|'.join(DENYLIST)}))\w*+\W{{0,6}}?[=:(>][^)\]\w]*+", re.IGNORECASE
 )
-# What may be a token: with a digit a short one, else a long one, so that no name is held back for
-# being long. Or a URL that has come to its password, or a key's header. A run is taken whole and
-# looked at for its digit afterwards: to look ahead for one from each of its characters takes time
-# that grows with its square. (The group is not repeated possessively: in some whole runs of the
-# tests Python 3.11's `re` then passed over the header.)
+# A possible token: short with a digit, or long, so that long names are not held back. Or a URL up
+# to its password, or the header of a private key. A run is matched whole and then checked for a
+# digit: a lookahead from each character would take quadratic time. (The group is not possessive: in
+# some test cases, `re` of Python 3.11 then skipped the header.)
 _HEADER: Final = "-----BEGIN"
 _PLACE: Final = re.compile(
     rf"(?:(?!{_HEADER})[\w+/=.-]){{{SHORT_RUN_CHARS},}}|://[^\s/:]++:[^\s/@]*+|{_HEADER}[A-Z ]*+"
@@ -44,7 +43,7 @@ def contains_secret(line: str, kind: FileType) -> bool:
 
 
 def find_pending_secret(line: str, kind: FileType) -> int | None:
-    """Which end of a line that is still growing is a credential, or may turn out to be one."""
+    """Return the index in a growing line at which a secret begins or may begin."""
     named = _NAMED.search(line) if may_contain_keyword(line) else None
     places = [named.end()] if named is not None else []
     tokens = list(_tokens(line))

@@ -1,10 +1,10 @@
-"""Whether a completion leaves the file more broken than it was.
+"""Checks whether a completion makes the file's syntax more invalid.
 
-"Before" is the file without the line that is being written: where that parses, the completed line
-has to parse, too, or to be something that can be finished (an open bracket, a block without its
-body). Where it does not, the completion may be as broken as the file is without the line; there,
-and where the line says that it goes on, as broken as the half-written line was. When in doubt it is
-sound: the filter withholds only what it is sure of.
+The file is compared with and without the current line. If it parses without the line, it must also
+parse with the completed line, or the line must be incomplete but valid (an open bracket, a block
+without its body). If it does not parse without the line, the completion may have as many errors as
+that. In this case, and if the line is visibly incomplete, it may also have as many errors as the
+half-written line. In doubt the completion is accepted: the filter withholds only clear errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,26 +19,26 @@ from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 from inference.filtering.open_constructs import closing_candidates, is_inside_literal
 from inference.filtering.syntax_excerpt import Excerpt, excerpt
 
-Parse = Callable[[bytes], Tree]  # the port to the parser; raises Unparsed
+Parse = Callable[[bytes], Tree]  # the port to the parser; raises ParseAbandoned
 
-MAX_PARSING_S: Final = 0.06  # of one completion; about 60 short lines take half of it
-# A line that ends with one of these goes on with the next.
+MAX_PARSING_S: Final = 0.06  # for one completion; about 60 short lines take half of it
+# A line that ends with one of these continues on the next line.
 _GOES_ON: Final = tuple("+-*/%=&|<>?!.\\~^")
 _ANNOTATION: Final = ("@", "#[", "#")
-# Statements of these run over lines without a sign of it: no line can be called unfinished.
+# Statements of these grammars span lines without any mark, so each line may be incomplete.
 _LENIENT: Final = frozenset({Grammar.SQL, Grammar.HTML, Grammar.YAML})
 _DIRECTIVES: Final = frozenset({Grammar.C, Grammar.CPP, Grammar.CSHARP})
 _PHP_TAG: Final = "<?php"
 
 
 def make_parser(grammar: Grammar) -> Parse:
-    """For one completion."""
+    """Return a parser for one completion."""
     return partial(parse, grammar, allowance=ParseBudget(total_s=MAX_PARSING_S))
 
 
 @dataclass(frozen=True, slots=True)
 class _ParsedText:
-    """What was asked about last, as it is or finished."""
+    """The last checked text, unchanged or closed."""
 
     completion: str
     within: Excerpt
@@ -46,8 +46,11 @@ class _ParsedText:
 
 
 class SyntaxChecker:
-    """The syntax around one cursor. Parses when it is asked: once where nothing is broken, twice
-    where nothing is more broken than it was, else up to ten times."""
+    """The syntax around one cursor.
+
+    Parses on demand: once if nothing is invalid, twice if nothing is more invalid than before,
+    otherwise up to ten times.
+    """
 
     def __init__(self, grammar: Grammar, parse: Parse, *, prefix: str, suffix: str) -> None:
         self._grammar = grammar
@@ -58,8 +61,7 @@ class SyntaxChecker:
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_valid(self, completion: str) -> bool:
-        """Whether the file is no more broken with the completion than it was before, or nobody can
-        tell."""
+        """Return whether the completion adds no syntax errors. True in doubt."""
         try:
             return self._has_no_new_errors(completion)
         except ParseAbandoned:
@@ -78,8 +80,10 @@ class SyntaxChecker:
         return False
 
     def _parse_finished(self, completion: str, nearby: Tree) -> Iterator[Tree]:
-        """The text with the completion as it is (`nearby`: in the smaller excerpt), and with what
-        it may have begun finished."""
+        """Yield parses of the text, unchanged and with its open constructs closed.
+
+        `nearby` is the parse of the unchanged text in the smaller excerpt.
+        """
         wide = self._wide
         rest, newline, below = wide.after.partition("\n")
         written = wide.before + completion + rest
@@ -95,7 +99,7 @@ class SyntaxChecker:
 
     @cached_property
     def _is_prose(self) -> bool:
-        """Within a docstring or comment, of which an excerpt may hold one end only."""
+        """True inside a docstring or comment, of which an excerpt may contain one end only."""
         if self._grammar is Grammar.PYTHON:
             return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
         has_comments = is_inside_literal(self._grammar, "/*")
@@ -103,17 +107,17 @@ class SyntaxChecker:
 
     @cached_property
     def _near(self) -> Excerpt:
-        """Not before the first line is whole: the first token does not wait for it."""
+        """The smaller excerpt. Computed lazily, so that the first token does not wait for it."""
         return excerpt(self._prefix, self._suffix, 0)
 
     @cached_property
     def _stable_errors_nearby(self) -> int:
-        """The damage without the line being written."""
+        """The number of errors without the current line."""
         return self._count_errors(self._near.stable_lines)
 
     @cached_property
     def _wide(self) -> Excerpt:
-        """Where the smaller excerpt is damaged, a larger one may show that it is the excerpt's."""
+        """A larger excerpt if the smaller one has errors, which the cut may have caused."""
         return excerpt(self._prefix, self._suffix, 1) if self._stable_errors_nearby else self._near
 
     @cached_property
@@ -122,7 +126,7 @@ class SyntaxChecker:
 
     @cached_property
     def _errors_without_completion(self) -> int:
-        """The damage with the half-written line as it stands."""
+        """The number of errors with the half-written line."""
         return self._count_errors(self._wide.before + self._wide.after)
 
     def _is_whole(self, completion: str) -> bool:
@@ -132,9 +136,11 @@ class SyntaxChecker:
         return not line.endswith(_GOES_ON) and not line.startswith(_ANNOTATION)
 
     def has_block_ended(self, completion: str, line_start: int) -> bool:
-        """Whether the block is over before the completion's line that begins at `line_start`, where
-        indentation does not tell: at the top of a file, after the first definition (or anything
-        else of several lines). To be asked after `is_valid`; not over where the text is not whole.
+        """Return whether the block ended before the completion's line at `line_start`.
+
+        This covers the top level of a file, where indentation does not tell: a block ends after the
+        first definition or other construct of several lines. Call it after `is_valid`. False if the
+        text is incomplete.
         """
         parsed = self._parsed
         if parsed is None or parsed.completion != completion:
@@ -150,7 +156,7 @@ class SyntaxChecker:
         )
 
     def can_continue(self, completion: str, line: str) -> bool:
-        """Whether a line that is indented less than the block belongs to it all the same."""
+        """Return whether a line with less indentation still belongs to the block."""
         if self._grammar in _DIRECTIVES and line.lstrip().startswith("#"):
             return True
         return is_inside_literal(self._grammar, self._near.line_before + completion)
@@ -167,15 +173,17 @@ class SyntaxChecker:
         return self._parse_bytes(text.encode("utf-8", "replace"))
 
     def _offset(self, before: str) -> int:
-        """In the bytes that were parsed, of the end of `before`."""
+        """Return the byte offset of the end of `before` in the parsed text."""
         is_tagged = self._has_tag and _PHP_TAG not in before
         return _num_bytes(before) + (len(_PHP_TAG) + 1 if is_tagged else 0)
 
 
 def _is_over(root: Node, *, first: int, line: int) -> bool:
-    """Bytes: `first` is the completion's first character that is no white space, `line` the
-    line's. Whether the line begins something new, after something of several lines that the
-    completion has begun."""
+    """Return whether the line starts something new after a construct of several lines.
+
+    `first` is the byte offset of the completion's first non-blank character, `line` that of the
+    line.
+    """
     before = [child for child in root.named_children if child.end_byte <= line]
     has_definition = any(child.start_byte >= first and _num_lines(child) > 1 for child in before)
     return has_definition and any(child.start_byte == line for child in root.named_children)
@@ -190,8 +198,11 @@ def _num_bytes(text: str) -> int:
 
 
 def count_syntax_errors(tree: Tree, *, looks_everywhere: bool = False) -> int:
-    """How many places the parser had to skip text at, or to make some up. HTML's end tags that
-    nothing has begun are no errors to its parser, so all of its tree is looked at."""
+    """Count the places at which the parser skipped or added text.
+
+    HTML's parser does not count unmatched end tags as errors, so its whole tree is searched for
+    them.
+    """
     count = 0
     open_nodes: list[Node] = [tree.root_node]
     while open_nodes:

@@ -1,8 +1,7 @@
-"""The part of a file around the cursor that is enough to parse what is written there.
+"""Extracts the part of a file around the cursor that is enough to parse the completion.
 
-Parsing 5,000 lines would take 40 ms. An excerpt keeps the lines near the cursor, and of those
-farther away only what opens and closes the blocks around them: the lines by which the indentation
-becomes less.
+Parsing 5,000 lines would take 40 ms. An excerpt keeps the nearest lines, and of the others only
+those that open and close the enclosing blocks: lines at which the indentation decreases.
 
     class Shop:                 kept: opens the block
         name = ""               left out
@@ -12,18 +11,18 @@ becomes less.
             ...                 the nearest lines: kept
         }                       kept, if it is a closing line
 
-Knows nothing of languages but how lines begin that close or go on with a block.
+The only language-specific knowledge is how lines begin that close or continue a block.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
-# Lines kept on either side, and characters looked through for what opens and closes blocks.
+# Lines kept on each side, and characters searched for lines that open and close blocks.
 SIZES: Final = ((8, 6), (40, 25))
 _MAX_CHARS: Final = (4_000, 8_000)
 _MAX_JOINED_LINES: Final = 20  # between `if (a) {` and the `} else {` that is kept because of it
-# Lines of a block that go on with one of their own indentation.
+# Lines that continue a block whose first line has the same indentation.
 _GOES_ON: Final = re.compile(
     r"[)\]}]|</|(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|then|do|when|in)\b"
 )
@@ -42,21 +41,21 @@ class Excerpt:
 
     @property
     def stable_lines(self) -> str:
-        """Without the line that is being written."""
+        """The excerpt without the current line."""
         return (
             self.before[: len(self.before) - len(self.line_before)] + self.after.partition("\n")[2]
         )
 
 
 def excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
-    """`size` is an index of SIZES; larger ones take more lines, and more time to parse."""
+    """Return the excerpt. `size` is an index of SIZES; larger sizes take longer to parse."""
     num_before, num_after = SIZES[size]
     tail, head = prefix[-_MAX_CHARS[size] :], suffix[: _MAX_CHARS[size]]
     lines = tail.split("\n")
     if len(tail) < len(prefix) and len(lines) > 1:
-        del lines[0]  # the end of a line
+        del lines[0]  # an incomplete line
     elif len(lines) > 1 and _num_closed(lines[0]) > 0:
-        del lines[0]  # as well: the text begins within it
+        del lines[0]  # also incomplete: the text begins inside a construct
     indent = _indent(lines[-1]) if lines[-1].strip() else len(lines[-1])
     after = head.split("\n")
     if len(head) < len(suffix) and len(after) > 1:
@@ -67,16 +66,16 @@ def excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
 
 
 def _above(lines: list[str], num_kept: int) -> list[str]:
-    """The last `num_kept` lines, and above them what opens the blocks they stand in."""
+    """Return the last `num_kept` lines, and the lines above that open their blocks."""
     start = _whole_from(lines, num_kept)
     indent = next((_indent(line) for line in lines[start:] if line.strip()), 0)
     kept = lines[start:][::-1]
     begins_at = _begins_at(kept[-1])
-    position = top = start  # what is kept begins at `top`
+    position = top = start  # the kept lines begin at `top`
     while position > 0 and (indent > 0 or begins_at is not None):
         position -= 1
         line = lines[position]
-        # Most lines are indented more, or blank: so much of them is looked at, and no more.
+        # Most lines are indented more, or blank: only this much of them is read.
         if not line[: indent if begins_at is None else max(indent, begins_at + 1)].strip():
             continue
         here = _indent(line)
@@ -96,7 +95,7 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
 
 
 def _whole_from(lines: list[str], num_kept: int) -> int:
-    """Where the kept lines begin: not within brackets, nor within a string of several lines."""
+    """Return the index of the first kept line, outside of brackets and long strings."""
     place = start = max(0, len(lines) - num_kept)
     kept = "\n".join(lines[start:])
     depth, num_quotes = _num_closed(kept), _num_quotes(kept)
@@ -122,8 +121,8 @@ def _whole_to(lines: list[str], num_kept: int) -> int:
 
 
 def _num_closed(text: str) -> int:
-    """Brackets closed less brackets opened; what strings hold is counted with them."""
-    # Each by itself: some twenty lines are counted for a completion, before its end is told.
+    """Return closed minus opened brackets, including those in strings."""
+    # Counted one by one: about twenty lines are counted per completion, before its end is sent.
     num_closed = text.count(")") + text.count("]") + text.count("}")
     return num_closed - text.count("(") - text.count("[") - text.count("{")
 
@@ -133,13 +132,12 @@ def _num_quotes(text: str) -> int:
 
 
 def _begins_at(below: str) -> int | None:
-    """The indentation of the line that has begun what `below`, the first line kept, goes on with;
-    None: it goes on with nothing."""
+    """Return the indentation of the construct that the line `below` continues; None: none."""
     return _indent(below) if _GOES_ON.match(below.lstrip()) else None
 
 
 def _end_of_head(lines: list[str], position: int) -> int:
-    """After the last line of a head that has parameters on several lines."""
+    """Return the index after a head whose parameters span several lines."""
     depth = 0
     for end in range(position, min(len(lines), position + _MAX_JOINED_LINES)):
         depth += sum(map(lines[end].count, "([")) - sum(map(lines[end].count, ")]"))
@@ -149,8 +147,10 @@ def _end_of_head(lines: list[str], position: int) -> int:
 
 
 def _begun(line: str) -> str | None:
-    """What might have come before a line that goes on with an `if` or a `try`; so that what did
-    need not be looked for. None: to be looked for."""
+    """Return a stand-in for the `if` or `try` that the line continues.
+
+    It saves the search for the actual one. None: search.
+    """
     found = _BRANCH.match(line)
     if found is None:
         return None
@@ -164,7 +164,10 @@ def _begun(line: str) -> str | None:
 
 
 def _opening(lines: list[str], position: int) -> int:
-    """Where the block begins that the line goes on with: an `if` of an `else`; else itself."""
+    """Return the index of the line that opens the block which the line continues.
+
+    That is an `if` for an `else`. If there is none, it is the line itself.
+    """
     indent, found = _indent(lines[position]), position
     while _GOES_ON.match(lines[found].lstrip()):
         above = found - 1
@@ -177,11 +180,11 @@ def _opening(lines: list[str], position: int) -> int:
 
 
 def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
-    """The rest of the cursor's line, the next `num_kept`, and what closes the blocks after them."""
+    """Return the rest of the cursor's line, `num_kept` more, and lines that close blocks."""
     end = _whole_to(lines, num_kept)
     kept = lines[:end]
     last = next((_indent(line) for line in kept[:0:-1] if line.strip()), indent)
-    depth = 0  # brackets that lines left out have opened
+    depth = 0  # brackets opened by lines that are left out
     for line in lines[end:]:
         if not line[: last + 1].strip():
             continue  # indented more, or blank
@@ -192,7 +195,7 @@ def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
         if is_closing or here < last:
             last = here
         if is_closing:
-            kept.append(line.rstrip().rstrip(","))  # what came after it is left out
+            kept.append(line.rstrip().rstrip(","))  # the text after it is left out
         if here == 0 and not is_theirs:
             break
     return kept

@@ -1,12 +1,11 @@
-"""A word that was being typed, written anew by the model: what of it is new.
+"""Token healing: the model regenerates the partial word at the cursor; only the new part is shown.
 
-Where a layout withholds the half of a word (`Prompt.healed_prefix`), the engine begins with the
-whole word. What the cursor has already goes; a completion that begins otherwise is of another
-word.
+If a layout withholds the partial word (`Prompt.healed_prefix`), the engine generates the whole
+word. The part before the cursor is removed. A completion that begins differently is another word.
 
     self.re|          the prompt ends with "self.", `healed_prefix` is "re"
     read(path)        the engine's text
-      ad(path)        what is shown
+      ad(path)        the text that is shown
 """
 
 from inference.filtering.filter_reason import FilterReason
@@ -14,11 +13,11 @@ from inference.filtering.filter_reason import FilterReason
 
 class TokenHealer:
     def __init__(self, healed: str) -> None:
-        self._awaited = healed  # of what was withheld, the part that was not written yet
-        self.reason: FilterReason | None = None  # once it is clear that nothing may be shown
+        self._awaited = healed  # the part of the withheld text that was not generated yet
+        self.reason: FilterReason | None = None  # set when nothing can be shown
 
     def feed(self, text: str) -> str:
-        """What comes after the withheld part; nothing while that is not complete."""
+        """Return the text after the withheld part, or "" while that is incomplete."""
         if not self._awaited or self.reason is not None:
             return "" if self.reason is not None else text
         num_common = min(len(self._awaited), len(text))
@@ -29,6 +28,6 @@ class TokenHealer:
         return text[num_common:]
 
     def finish(self) -> None:
-        """The engine has ended."""
+        """Handle the end of the engine's text."""
         if self._awaited:
             self.reason = FilterReason.HEALING_MISMATCH

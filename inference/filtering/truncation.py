@@ -1,14 +1,14 @@
-"""Where a completion ends. Pure: text in, text that may be shown out.
+"""Decides where a completion ends. Pure: generated text in, text to show out.
 
-A line is shown as it grows, but its beginning is held back until it is clear that it belongs to the
-completion; so what was shown is never taken back. It ends
-- with the line, where the request is for a single line;
-- before a line that leaves the block in which the cursor stands;
+A line is shown as it grows, but its beginning is held until it certainly belongs to the completion:
+text that was shown is never revoked. A completion ends
+- with the line, if the request is for a single line;
+- before a line that leaves the block of the cursor;
 - before a line that repeats the first line of the suffix;
-- before a line, or the first of up to four lines, that comes for the third time in a row;
-- where a line goes round in circles;
-- before a character that the engine could not spell (U+FFFD): half of one, as a rule.
-Held back at the end and dropped: white space, and what the rest of the cursor's line already says.
+- before a line, or the first of up to four lines, that would occur a third time in a row;
+- where a line becomes repetitive;
+- before a character that could not be decoded (U+FFFD), usually an incomplete one. White space and
+  a repetition of the rest of the cursor's line are held, and dropped at the end.
 """
 
 from collections.abc import Callable
@@ -26,19 +26,20 @@ _UNSPELT: Final = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class TruncationContext:
-    """What a cutter knows of the text around the cursor."""
+    """The text around the cursor, as far as truncation needs it."""
 
     is_single_line: bool
-    is_fresh_line: bool  # nothing but white space before the cursor on its line
-    # Columns; a line indented less than this leaves the block. None: no block to leave.
+    is_fresh_line: bool  # only white space before the cursor on its line
+    # In columns. A line indented less than this leaves the block. None: there is no block.
     min_indent: int | None
     is_ended_by_blank_line: bool
-    rest_of_line: str  # what follows the cursor on its line, stripped
-    # The first line of text after the cursor's, with its indentation; "" when there is none.
+    rest_of_line: str  # the text after the cursor on its line, stripped
+    # The first non-blank line after the cursor's, with its indentation; "" if there is none.
     next_line: str
 
 
-# Whether a line goes on with the block whatever its indentation: of the text before it and itself.
+# Whether a line continues the block despite its indentation. Arguments: the text before it, the
+# line.
 CanContinue = Callable[[str, str], bool]
 
 
@@ -46,20 +47,20 @@ class Truncator:
     def __init__(self, surroundings: TruncationContext, goes_on: CanContinue | None = None) -> None:
         self._around = surroundings
         self._goes_on = goes_on
-        self._text = ""  # the lines before this one
+        self._text = ""  # the lines before the current one
         self._held = ""  # white space and newlines before the current line
         self._line = ""  # the current line so far
         self._num_shown = 0  # characters of it that were shown
         self._is_first_line = True
-        # What of the line's end may turn out to be the rest of the cursor's line.
+        # The end of the line that may repeat the rest of the cursor's line.
         self._uncertain = SuffixOverlap(surroundings.rest_of_line)
         self._lines = RecentLines()
-        self._num_unopened = 0  # of the lines before: brackets closed less brackets opened
+        self._num_unopened = 0  # in earlier lines: closed minus opened brackets
         self.has_ended = False
-        self.reason: FilterReason | None = None  # None: the engine has ended by itself, or not yet
+        self.reason: FilterReason | None = None  # None: the engine ended by itself, or not yet
 
     def feed(self, text: str) -> str:
-        """What may be shown now, perhaps nothing; after `has_ended` nothing more."""
+        """Return the text that can be shown now, possibly empty; always empty after `has_ended`."""
         shown = ""
         for index, part in enumerate(text.split("\n")):
             if index and not self.has_ended:
@@ -68,7 +69,7 @@ class Truncator:
         return shown
 
     def finish(self) -> str:
-        """The engine has ended: what of the text held back belongs to the completion."""
+        """End the completion. Return the held text that belongs to it."""
         if self.has_ended or not self._line.strip():
             return ""
         self.has_ended = True
@@ -85,7 +86,7 @@ class Truncator:
         self.reason = self.reason or reason
 
     def _feed_line(self, part: str) -> str:
-        """The line goes on; in steps, so that it ends at the same place however it comes."""
+        """Extend the line in steps, so that the result does not depend on the chunks."""
         shown = ""
         while part and not self.has_ended:
             step = CHECK_EVERY - len(self._line) % CHECK_EVERY
@@ -136,7 +137,7 @@ class Truncator:
         return shown
 
     def _rest(self, line: str) -> str:
-        """The part of `line` that was not shown yet, after what was held before it."""
+        """Return the part of `line` that was not shown yet, with the held text before it."""
         if len(line) <= self._num_shown:
             return ""
         shown = self._held + line[self._num_shown :]
@@ -149,13 +150,13 @@ class Truncator:
             return False
         content = self._line.lstrip()
         indent = len(self._line) - len(content)
-        # A closing bracket at the block's own level still belongs to it.
+        # A closing bracket at the block's own level belongs to the block.
         if indent >= min_indent or (indent == min_indent - 1 and content[0] in _CLOSERS):
             return False
         return self._goes_on is None or not self._goes_on(self._text, self._line)
 
     def _can_become_repetition(self, content: str) -> bool:
-        """Whether the line, of which nothing was shown, may become one that is to be dropped."""
+        """Return whether the line, of which nothing was shown, may still become a repetition."""
         if self._num_shown:
             return False
         line, next_line = self._comparable()
@@ -174,8 +175,11 @@ class Truncator:
         return self._is_whole_line() and line == next_line
 
     def _comparable(self) -> tuple[str, str]:
-        """The line and the suffix's first. Indentation counts: an inner closer is not the outer
-        one. That of the cursor's own line stands before the cursor."""
+        """Return the line and the first line of the suffix, in comparable form.
+
+        Indentation counts, to distinguish closing brackets of different blocks. On the cursor's own
+        line, the indentation is before the cursor.
+        """
         if self._is_first_line:
             return self._line.strip(), self._around.next_line.strip()
         return self._line.rstrip(), self._around.next_line
@@ -188,7 +192,7 @@ class Truncator:
         if not rest or not line.endswith(rest):
             return line
         if set(rest) <= set(_CLOSERS) and self._num_unopened + _num_unopened(line) <= 0:
-            return line  # these brackets close what the completion itself has opened
+            return line  # these brackets close those that the completion itself opened
         return line[: len(line) - len(rest)].rstrip()
 
 

@@ -1,4 +1,4 @@
-"""Reads from a request what the cutter has to know of the text around the cursor."""
+"""Builds the truncation context from a request."""
 
 import re
 from typing import Final
@@ -27,7 +27,7 @@ def build_truncation_context(
 
 
 def _first_line_of_text(text: str, start: int) -> str:
-    """Of the lines from `start` on."""
+    """Return the first non-blank line from `start` on."""
     found = _TEXT.search(text, start)
     if found is None:
         return ""
@@ -37,8 +37,11 @@ def _first_line_of_text(text: str, start: int) -> str:
 
 
 def _min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
-    """On a fresh line the block is where the cursor stands, else it is what this line opens."""
-    if mode is Mode.FIM:  # the client has its own idea of where it ends
+    """Return the block's minimum indentation.
+
+    On an empty line the block is that of the cursor; otherwise the line itself opens it.
+    """
+    if mode is Mode.FIM:  # the client decides where the completion ends
         return None
     if is_fresh_line:
         return len(line_before)

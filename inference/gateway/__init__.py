@@ -1,1 +1,1 @@
-"""The stages that face the client: receive, authenticate, admit, stream; and the wire protocol."""
+"""The stages that face the client: receive, authenticate, admit and stream."""

@@ -1,8 +1,7 @@
-"""admit: what the policy allows, its quotas cover and there is room for gets a seat, for as long as
-it runs.
+"""The admit stage: check the policy and the limits, then hold a concurrency slot.
 
-The tests stand in the order of what they look at: first the policy (nothing but the request), then
-the tenant's own quotas, last what all tenants share. So what a tenant learns from a refusal is
+The checks run in the order of what they depend on: the policy, which needs only the request; the
+tenant's quotas; the capacity that all tenants share. A rejection therefore tells a tenant only
 about itself, unless the service as a whole is full.
 """
 
@@ -25,15 +24,15 @@ from inference.gateway.supersession.registry import SupersessionRegistry
 
 @dataclass(frozen=True, slots=True)
 class AdmissionController:
-    """What admission looks at besides the request."""
+    """The limits that admission checks, besides the request and its policy."""
 
     supersession: SupersessionRegistry
     quotas: Quotas
     concurrency: ConcurrencyLimiter
     load_shedder: LoadShedder
-    get_pool: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
+    get_pool: Callable[[TenantSnapshot, Tier], str]  # returns the name of the tenant's pool
     experiments: ExperimentSet
-    get_model: Callable[[TenantSnapshot, Tier], str]  # of that pool
+    get_model: Callable[[TenantSnapshot, Tier], str]  # returns the model of that pool
     region: str  # of this gateway
 
 
@@ -44,11 +43,13 @@ async def admit(
     request: CompletionRequest,
     account: RequestTrace,
 ) -> AsyncIterator[AdmittedRequest]:
-    """Raises Forbidden (`insufficient_scope`, `feature_disabled`, `path_required`, `path_excluded`,
-    `model_not_allowed`, `region_not_allowed`), and what Newest.claimed, Quotas.charge, Seats.one
-    and Load.one raise.
+    """Check the request, then hold its concurrency slot until the block ends.
 
-    Files that the policy excludes leave the request here; nothing after this sees them.
+    Files that the policy excludes are removed here; no later stage sees them.
+
+    The codes of ForbiddenRequest are `insufficient_scope`, `feature_disabled`, `path_required`,
+    `path_excluded`, `model_not_allowed` and `region_not_allowed`. CompletionDropped means
+    superseded, shed or over budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped.
     """
     _check_scope(principal, request)
     allowed = _allowed(principal.snapshot.policy, request)
@@ -72,35 +73,38 @@ async def admit(
 
 
 def _check_scope(principal: Principal, request: CompletionRequest) -> None:
-    """Raises Forbidden."""
+    """Check that the key may request this mode. Raises ForbiddenRequest."""
     modes = principal.credential.modes
     if modes is not None and request.mode not in modes:
         raise ForbiddenRequest(
-            "insufficient_scope", f"This key may not ask for the mode {request.mode}."
+            "insufficient_scope", f"This key may not request the mode {request.mode}."
         )
 
 
 def _check_place(admission: AdmissionController, snapshot: TenantSnapshot, tier: Tier) -> None:
-    """Raises Forbidden."""
+    """Check the policy's regions and models. Raises ForbiddenRequest."""
     policy = snapshot.policy
     if policy.regions is not None and admission.region not in policy.regions:
         raise ForbiddenRequest(
-            "region_not_allowed", "By policy nothing is completed in this region."
+            "region_not_allowed", "The policy allows no completions in this region."
         )
     if policy.models is not None and admission.get_model(snapshot, tier) not in policy.models:
-        raise ForbiddenRequest("model_not_allowed", "By policy the model is not allowed.")
+        raise ForbiddenRequest("model_not_allowed", "The policy does not allow the model.")
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
-    """The request without the files that the policy excludes, or that have no path although it
-    requires one. Raises Forbidden."""
+    """Return the request without the files that must not reach a prompt.
+
+    The policy excludes some files. If it requires paths, files without one are removed too. Raises
+    ForbiddenRequest.
+    """
     if request.mode not in policy.features:
         raise ForbiddenRequest(
             "feature_disabled", f"The mode {request.mode} is disabled by policy."
         )
     if policy.requires_path and not request.path:
         raise ForbiddenRequest(
-            "path_required", "By policy a request must name its file; see the header X-Caret-Path."
+            "path_required", "The policy requires the file's path; see the header X-Caret-Path."
         )
     if is_excluded(policy, repository=request.repository, path=request.path):
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")

@@ -1,4 +1,4 @@
-"""authenticate: the presented key becomes a principal, from memory, in microseconds."""
+"""The authenticate stage: find the principal of an API key, in memory, within microseconds."""
 
 import hmac
 from typing import Final
@@ -17,15 +17,18 @@ _CURRENT_PEPPER: Final = 1
 def authenticate(
     authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
-    """Return the caller whom the key authenticates.
+    """Return the principal that the key belongs to.
 
-    Only a client that presents the whole key from an allowed network learns that it was revoked or
-    has expired; to all others it is as invalid as any text. `address` is the client's, behind
-    trusted proxies; None: it is unknown, and keys that are bound to networks are invalid.
+    `address` is the client's, read behind trusted proxies. None means unknown; a key that is bound
+    to networks is then invalid.
 
-    Raises UnauthenticatedRequest: `missing_api_key`, `invalid_api_key`, `revoked_api_key`,
-    `expired_api_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway does not
-    know. Raises ForbiddenRequest: `region_not_allowed` for a tenant that is pinned elsewhere.
+    Only callers that send the whole key from an allowed network learn that it is revoked or
+    has expired. For all others the key is invalid.
+
+    The codes of UnauthenticatedRequest are `missing_api_key`, `invalid_api_key`, `revoked_api_key`,
+    `expired_api_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot
+    verify keys. ForbiddenRequest (`region_not_allowed`) means that the tenant is pinned to another
+    region. Raises UnauthenticatedRequest, ForbiddenRequest.
     """
     if not key_text:
         raise UnauthenticatedRequest(
@@ -64,7 +67,8 @@ def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantS
         if hmac.compare_digest(digest, credential.digest):
             return credential, snapshot
     if not candidates:
-        # The same work as for a wrong secret, so that time does not tell which lookup ids exist.
+        # Do the same work as for a wrong secret, so that timing does not reveal which lookup IDs
+        # exist.
         hmac.compare_digest(
             digest_key(authority.derive_pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST
         )

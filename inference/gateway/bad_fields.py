@@ -1,4 +1,4 @@
-"""Which field of a frame or a body is wrong. Never its value: it may be code."""
+"""Names of invalid fields in error messages. Never their values: a value may be code."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ _MISSING: Final = re.compile(r"missing required field `(\w+)`")
 
 
 def name_bad_field(error: msgspec.ValidationError) -> str:
-    """Return its path, such as `messages[0].content`; "a required field" if it is not known."""
+    """Return the field's path, such as `messages[0].content`, or "a required field" if unknown."""
     text = str(error)
     place, missing = _PLACE.search(text), _MISSING.search(text)
     path = [match[1] for match in (place, missing) if match and match[1]]

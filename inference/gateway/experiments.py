@@ -1,6 +1,6 @@
-"""Experiments: variants of layout, budget, ranking and filter, tried on part of the users.
+"""Experiments: variants of layout, budget, ranking and filter, served to a part of the users.
 
-The operator's file (TOML), which CARET_EXPERIMENTS_FILE names:
+CARET_EXPERIMENTS_FILE names the operator's TOML file:
 
     [[experiments]]
     name = "suffix-share"
@@ -10,8 +10,8 @@ The operator's file (TOML), which CARET_EXPERIMENTS_FILE names:
         { name = "wide", weight = 1, suffix_share = 0.35 },
     ]
 
-A user (or service key) stays in its variant: it is a hash of experiment, tenant and user. Of
-several experiments a tenant is in the first that names it or everybody.
+A user (or service key) stays in one variant, chosen by a hash of experiment, tenant and user. A
+tenant takes part in the first experiment that lists it or that lists no tenants.
 """
 
 import hashlib
@@ -51,9 +51,9 @@ class _ExperimentsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class Experiment:
     name: str
-    tenants: frozenset[str]  # slugs; empty: all
+    tenants: frozenset[str]  # slugs; empty: all tenants
     variants: tuple[Variant, ...]
-    thresholds: tuple[int, ...]  # cumulated weights, ascending
+    thresholds: tuple[int, ...]  # cumulative weights, ascending
 
     def is_enabled_for(self, slug: str) -> bool:
         return not self.tenants or slug in self.tenants
@@ -88,11 +88,11 @@ class ExperimentSet:
 
 
 def read_experiments(path: Path) -> ExperimentSet:
-    """Raises BadSetting, by the file's name and the entry's place."""
+    """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
     parsed = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
     names = [entry.name for entry in parsed.experiments]
     if len(set(names)) < len(names):
-        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments of one name.")
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments have the same name.")
     return ExperimentSet(_experiment(entry, path) for entry in parsed.experiments)
 
 
@@ -103,7 +103,7 @@ def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:
             f"CARET_EXPERIMENTS_FILE: {path}: {entry.name} needs variants with different names."
         )
     if any(variant.weight < 1 for variant in entry.variants):
-        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights are at least 1.")
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights are below 1.")
     return Experiment(
         name=entry.name,
         tenants=frozenset(entry.tenants),
@@ -117,7 +117,7 @@ def _variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
         share = getattr(entry, name)
         if share is not None and not 0 <= share <= 1:
             raise BadSetting(
-                f"CARET_EXPERIMENTS_FILE: {path}: {experiment}: {name} is from 0 to 1."
+                f"CARET_EXPERIMENTS_FILE: {path}: {experiment}: {name} must be from 0 to 1."
             )
     return Variant(
         name=f"{experiment}/{entry.name}",

@@ -1,4 +1,4 @@
-"""Names of languages as editors send them (Visual Studio Code's identifiers and common others)."""
+"""Language identifiers that editors send: those of Visual Studio Code and other common ones."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""receive: a draft becomes a request, or the client hears what is wrong with it."""
+"""The receive stage: validate a request, or tell the client what is wrong with it."""
 
 from typing import Final
 
@@ -11,12 +11,12 @@ from inference.gateway.language_ids import LANGUAGES
 
 # A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
-MAX_PROMPT_CHARS: Final = 2 * MAX_TEXT_CHARS  # of one that is parsed: no model has such a window
+MAX_PROMPT_CHARS: Final = 2 * MAX_TEXT_CHARS  # of a raw prompt; no model has such a window
 MAX_MESSAGES: Final = 256  # of a chat
 MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
 MAX_NAME_CHARS: Final = 512  # paths, repository names
-MAX_STOPS: Final = 4  # what the engine takes
+MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
 
@@ -30,17 +30,24 @@ DEFAULT_MAX_TOKENS: Final = {
 
 
 def check_prompt(prompt: str) -> None:
-    """Of a prompt that may be parsed, before it is. Raises BadRequest: `too_large`."""
+    """Check the size of a raw prompt before it is parsed.
+
+    The code of BadRequest is `too_large`. Raises BadRequest.
+    """
     if len(prompt) > MAX_PROMPT_CHARS:
         raise _too_large(f"prompt may have {MAX_PROMPT_CHARS} characters.")
 
 
 def receive(arrival: IncomingRequest) -> CompletionRequest:
-    """Raises BadRequest: `unknown_mode`, `unknown_language`, `invalid_field`, `too_large`."""
+    """Return the validated request.
+
+    The codes of BadRequest are `unknown_mode`, `unknown_language`, `invalid_field` and `too_large`.
+    Raises BadRequest.
+    """
     draft = arrival.draft
     mode = _mode(draft.mode)
     if (mode is Mode.CHAT) != bool(draft.messages):
-        raise BadRequest("invalid_field", "A chat has messages; the other modes have none.")
+        raise BadRequest("invalid_field", "The mode chat requires messages; other modes have none.")
     _check_sizes(draft)
     return CompletionRequest(
         mode=mode,
@@ -79,7 +86,7 @@ def _language(text: str) -> str:
     language = text.lower()
     if language and language not in LANGUAGES:
         raise BadRequest(
-            "unknown_language", "The language is not one that we know; leave it out if in doubt."
+            "unknown_language", "The language identifier is unknown; leave it out if in doubt."
         )
     return language
 
@@ -89,7 +96,7 @@ def _max_tokens(asked: int | None, mode: Mode) -> int:
         return DEFAULT_MAX_TOKENS[mode]
     if asked < 1:
         raise BadRequest("invalid_field", "max_tokens must be at least 1.")
-    return min(asked, MAX_TOKENS)  # clients ask for thousands as a matter of course
+    return min(asked, MAX_TOKENS)  # some clients always request thousands of tokens
 
 
 def _check_sizes(draft: UnvalidatedRequest) -> None:

@@ -1,4 +1,4 @@
-"""stream: what the filter lets through goes to the client, and so does the end, whatever it is."""
+"""The stream stage: send the filtered text to the client, and then how the completion ended."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,10 +14,10 @@ Send = Callable[[str], Awaitable[None]]
 
 @asynccontextmanager
 async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator[Send]:
-    """Yields the function that sends text; on leaving, tells the client how it ended.
+    """Yield the function that sends text. On exit, tell the client how the completion ended.
 
-    Errors of the completion end here. Cancellation is told to the client only when it asked for it
-    (the reason travels as the message of `Task.cancel`), and goes on.
+    Errors of the completion are handled here. A cancellation is re-raised. The client is told about
+    it only if the message of `Task.cancel` names a reason.
     """
     try:
         yield _sender(client, account)
@@ -56,7 +56,7 @@ def _sender(client: ResponseWriter, account: RequestTrace) -> Send:
 
 
 async def _tell(telling: Awaitable[None]) -> None:
-    # Who has left is told nothing; the record of the completion is what remains.
+    # A disconnected client cannot be told. The usage record is still written.
     with suppress(ClientDisconnected):
         await telling
 

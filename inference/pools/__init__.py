@@ -1,1 +1,1 @@
-"""Pools of engines: what there is, and how text is got out of one."""
+"""Pools of engines: their configuration, their replicas, and generation."""

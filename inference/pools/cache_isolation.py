@@ -1,8 +1,8 @@
-"""Settings of an engine by which one tenant could find what another has left: they are refused.
+"""Rejects engine settings that would let one tenant find data of another.
 
-The prefix cache keeps namespaces apart by the salt in its keys. Whatever else an engine remembers
-must hold the salt in its keys, too, or remember nothing. What is known of vLLM 0.32 and LMCache
-0.5.6 was tried, not read: see ADR 0029.
+The prefix cache separates namespaces by the salt in its keys. Any other cache of an engine must
+have the salt in its keys, too, or must be disabled. The facts about vLLM 0.32 and LMCache 0.5.6
+come from tests, not from their documentation: see ADR 0029.
 """
 
 from enum import StrEnum
@@ -12,9 +12,9 @@ from caret.foundation.environment import BadSetting
 
 SALTED_CONNECTORS: Final = ("LMCacheMPConnector", "OffloadingConnector")
 _REASONS: Final = {
-    "LMCacheConnectorV1": "its keys are hashes of tokens alone (LMCache #2880): tenants share them",
-    "HF3FSKVConnector": "its keys are hashes of tokens alone: tenants share them",
-    "ExampleConnector": "its keys are hashes of tokens alone: tenants share them",
+    "LMCacheConnectorV1": "its keys are hashes of tokens only (LMCache #2880): tenants share them",
+    "HF3FSKVConnector": "its keys are hashes of tokens only: tenants share them",
+    "ExampleConnector": "its keys are hashes of tokens only: tenants share them",
 }
 _UNKNOWN_REASON: Final = "nobody has shown that its keys hold the tenant's salt"
 
@@ -31,10 +31,14 @@ def require_isolated_cache(
     max_cached_requests: int | None,
     kv_connector: str | None,
 ) -> None:
-    """None: not used; of `max_cached_requests`: as vLLM has it, 10,000. Raises BadSetting."""
+    """Reject the settings if tenants could share cached data.
+
+    None means not used; for `max_cached_requests` it means vLLM's default of 10,000. Raises
+    BadSetting.
+    """
     if speculation is SpeculationMethod.SUFFIX and max_cached_requests != 0:
         raise BadSetting(
-            "suffix decoding keeps a tree of all completions that knows no tenants; it needs "
+            "suffix decoding shares a tree of all completions among tenants; it needs "
             "suffix_decoding_max_cached_requests = 0."
         )
     if kv_connector is not None and kv_connector not in SALTED_CONNECTORS:

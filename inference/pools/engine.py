@@ -1,4 +1,4 @@
-"""The port to an engine, and the words it speaks."""
+"""The port to an engine, with its requests and chunks."""
 
 import math
 from collections.abc import AsyncIterator
@@ -14,12 +14,12 @@ from inference.pools.pool_config import Pool, Replica
 class EngineStop(StrEnum):
     STOP = "stop"
     LENGTH = "length"
-    DISCONNECTED = "lost"  # the last replica that could be asked, in mid-stream (generate.py)
+    DISCONNECTED = "lost"  # the last possible replica failed after it had begun (generate.py)
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """All that an engine needs to begin."""
+    """Everything that an engine needs to start a completion."""
 
     pool: Pool
     replica: Replica
@@ -29,12 +29,12 @@ class EngineRequest:
     max_tokens: int
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
-    num_in_flight_at_replica: int = (
-        0  # requests of this gateway under way there, this one not counted
-    )
-    first_token_timeout_s: float = math.inf  # without a first token the replica is late
-    is_preemptible: bool = False  # to any other request at that replica: it is cancelled
-    fallback_replicas: tuple[Replica, ...] = ()  # to be asked in turn when that one fails
+    num_in_flight_at_replica: int = 0  # other requests of this gateway in flight there
+    first_token_timeout_s: float = (
+        math.inf
+    )  # the replica is late after this time without a first token
+    is_preemptible: bool = False  # cancelled when any other request is sent to that replica
+    fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
 
     @property
     def replica_name(self) -> str:
@@ -46,7 +46,10 @@ class EngineRequest:
         )
 
     def resume_after(self, said_token_ids: list[int]) -> "EngineRequest":
-        """The rest of a completion that has begun with these; fewer than `max_tokens`."""
+        """Return the request for the rest of a completion that has begun with these tokens.
+
+        There must be fewer than `max_tokens`.
+        """
         if not said_token_ids:
             return self
         return replace(
@@ -58,12 +61,12 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True)
 class EngineChunk:
-    """What the engine has generated since the chunk before."""
+    """The text that the engine generated since the previous chunk."""
 
     text: str  # may be empty
     generated_tokens: int  # of the whole completion so far
-    stop: EngineStop | None  # None: more may come
-    cached_tokens: int | None = None  # of the prompt; only once the engine has ended
+    stop: EngineStop | None  # None: more may follow
+    cached_tokens: int | None = None  # of the prompt; only at the end
 
 
 class Engine(Protocol):
@@ -72,7 +75,7 @@ class Engine(Protocol):
     ) -> AbstractAsyncContextManager[AsyncIterator[EngineChunk]]:
         """Stream a completion. Leaving the context stops the engine at once.
 
-        Raises PromptRefused, and EngineError: `engine_unavailable` (nothing was begun),
-        `engine_disconnected` (the stream broke off), `engine_refused`, `engine_invalid_response`,
-        `engine_busy`.
+        The codes of EngineError are `engine_unavailable` (nothing had begun), `engine_disconnected`
+        (the stream broke off), `engine_refused`, `engine_invalid_response` and `engine_busy`.
+        Raises EngineError, PromptRefused.
         """

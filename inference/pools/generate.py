@@ -1,8 +1,8 @@
-"""generate: asks the engine, and keeps the account of what it did.
+"""The generate stage: call the engine, and note its progress in the request trace.
 
-A replica that fails is no loss yet: the next one is asked, once. What the first has written is not
-taken back, so the next one goes on behind it, as if it had written that, too: tokens are chosen
-greedily, so it is what it would have written, but for the arithmetic of its batches.
+If a replica fails, the next one is tried, each at most once. Text that was sent cannot be revoked,
+so the next replica continues after it. Decoding is greedy, so the continuation is the same, except
+for numerical differences between batches.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from inference.errors import BadRequest, CompletionError, EngineError
 from inference.pools.engine import Engine, EngineChunk, EngineRequest, EngineStop
 from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 
-# Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
+# Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
 MAX_COMPLETION_S: Final = 30.0
-# Each is the replica's fault: another one would have answered.
+# Faults of the replica: another one would have answered.
 _LOSSES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
-# Others of the pool may answer these, too; all else would fail there again.
+# Other replicas may succeed after these errors. All other requests would fail there, too.
 _RETRYABLE: Final = (*_LOSSES, "engine_timeout", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
     EngineStop.DISCONNECTED: "completion.cut_off",
-    EngineStop.LENGTH: "completion.end_lost",  # nobody had to go on
+    EngineStop.LENGTH: "completion.end_lost",  # nothing was missing except the end
 }
 log = structlog.get_logger(__name__)
 
 
 class TokenEncoder(Protocol):
     def encode(self, text: str) -> list[int]:
-        """As the pool's model has it."""
+        """Return token IDs of the pool's model."""
 
 
 @asynccontextmanager
@@ -45,9 +45,12 @@ async def generate(
     account: RequestTrace,
     tokens: TokenEncoder,
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
-    """What it yields raises EngineError, unless there was text before and nobody is left to go on:
-    then it ends with LOST. Leaving the context stops the engine at once, whatever the reason. One
-    deadline holds for all attempts; a client that reads too slowly gets BadRequest for it."""
+    """Yield the chunks of a completion. Leaving the context stops the engine at once.
+
+    The iterator raises EngineError, unless there was text before and no replica is left: then it
+    ends with LOST. One deadline holds for all attempts. BadRequest means that the client reads too
+    slowly. Raises EngineError, BadRequest.
+    """
     account.mark_engine_called()
     try:
         async with (
@@ -61,7 +64,7 @@ async def generate(
 
 def _find_overdue(account: RequestTrace) -> CompletionError:
     if account.client_wait_s > MAX_SEND_S:
-        return BadRequest("too_slow", "The answer was read too slowly.", http_status=408)
+        return BadRequest("too_slow", "The response was read too slowly.", http_status=408)
     return EngineError("deadline", "The completion took too long.", http_status=504)
 
 
@@ -74,7 +77,7 @@ async def _chunks(
 ) -> AsyncGenerator[EngineChunk, None]:
     attempts = [asked, *asked.for_fallbacks()]
     texts: list[str] = []
-    said: list[int] = []  # the tokens of `texts`
+    said: list[int] = []  # the token IDs of `texts`
     stop: EngineStop | None = None
     while stop is None:
         request = attempts.pop(0).resume_after(said)
@@ -89,8 +92,8 @@ async def _chunks(
             return
         except EngineError as error:
             if stop is not None:
-                return  # what was lost is not missed
-            # One that was drained since it was chosen gets nothing new.
+                return  # the lost part is not needed
+            # Skip replicas that were drained since they were chosen.
             attempts = [
                 each
                 for each in attempts
@@ -98,8 +101,8 @@ async def _chunks(
             ]
             if not (attempts or any(texts)):
                 raise
-            # Not as many as the engine counted: what it held back, as a stop string may begin with
-            # it, is generated again.
+            # Encode the text again instead of using the engine's count: the engine held back text
+            # that could begin a stop string, and that is generated again.
             said = tokens.encode("".join(texts))
             stop = _stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
             _log(error, request, account, stop)
@@ -109,16 +112,19 @@ async def _chunks(
 
 
 def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int) -> int | None:
-    """Without what was said, which may be cached where another goes on."""
+    """Return the cached tokens of the prompt alone.
+
+    Text of an earlier attempt may be cached, too, but is not part of the prompt.
+    """
     if cached_tokens is None:
         return None
     return min(cached_tokens, len(request.token_ids) - num_said)
 
 
 def _stop(*, num_left: int, has_next: bool) -> EngineStop | None:
-    """Of what was begun and lost; None: it goes on."""
+    """Return how a lost attempt ends; None: another replica continues."""
     if num_left <= 0:
-        return EngineStop.LENGTH  # but for its end it was whole
+        return EngineStop.LENGTH  # complete except for the end
     return None if has_next else EngineStop.DISCONNECTED
 
 
@@ -167,6 +173,6 @@ def _hear(
         generated_tokens=num_said + chunk.generated_tokens,
         cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
     )
-    # Not every engine counts as it goes.
+    # Not every engine counts tokens while it streams.
     if chunk.text or chunk.generated_tokens or chunk.stop:
         attempt.mark_succeeded()

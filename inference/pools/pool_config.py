@@ -1,57 +1,59 @@
-"""The catalogue of pools, as the operator wrote it (a TOML file).
+"""The pool configuration, from the operator's TOML file.
 
     [[pools]]
-    name = "fast"                  # in the numbers of every completion
+    name = "fast"                  # in each usage record
     tier = "fast"                  # fast | quality
-    model = "qwen"                 # the name under which the replicas serve it
+    model = "qwen"                 # the replicas' name of the model
     tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
-    # of prompts: see inference/context/prompt/layout.py; left out: stable
+    # order of the prompt: see inference/context/prompt/layout.py; default: stable
     layout = "stable"
-    family = "mellum"              # of models: left out: as the tokenizer's markers tell
-    heals_words = false            # the model goes on in mid-word; left out: true (fim.py says why)
+    family = "mellum"              # model family; default: detected by the tokenizer's markers
+    heals_words = false            # the model can continue a partial word; default: true
+                                   # (model_families.py)
 
-    block_size = 32                # of the replicas' prefix caches; left out: as most have it
-    tenants = ["acme"]             # slugs: a pool of theirs alone; left out: for all others
+    block_size = 32                # of the replicas' prefix caches; default: what most state
+    tenants = ["acme"]             # slugs: a dedicated pool; default: shared by all others
 
-One shared pool for each tier; the same replicas may stand in two pools. A replica of which more is
-to be said is a table:
+Each tier has one shared pool. A replica may be in two pools. A table gives more options of a
+replica:
 
     replicas = [
         "http://10.0.0.1:8000",
         { url = "http://10.0.0.2:8000", kv_events = "tcp://10.0.0.2:5557", speculation = "ngram" },
     ]
 
-Instead of `replicas`, or beside it, the name of a headless service: each of its addresses is a
-replica, looked up every few seconds. It takes what a replica takes; its name stands for each
-address in `kv_events` and `kv_replay`, too.
+Instead of `replicas`, or in addition, `discover` names a headless service. Each of its addresses is
+a replica, resolved every few seconds. It has the options of a replica. The name also stands for
+each address in `kv_events` and `kv_replay`.
 
     discover = "http://engines.caret.svc.cluster.local:8000"
 
-    source = "kubernetes"          # dns | kubernetes; left out: dns
+    source = "kubernetes"          # dns | kubernetes; default: dns
 
-By `kubernetes` the name's beginning, SERVICE or SERVICE.NAMESPACE, is a service whose ready
-endpoints the Kubernetes API tells, as soon as they change.
+With `kubernetes`, the name begins with SERVICE or SERVICE.NAMESPACE. The Kubernetes API reports the
+service's ready endpoints as soon as they change.
 
-Where operators may add replicas while gateways run; left out: nowhere. Prompts are sent there.
+`additions_from` lists where operators may add replicas at runtime; by default nowhere. Prompts are
+sent there.
 
     additions_from = ["10.12.0.0/16", "*.engines.example.com"]
 
-What a replica says of itself that contradicts its pool keeps it out (membership.py).
+A replica whose identity contradicts its pool is rejected (pool_members.py).
 
-kv_events        where it publishes its KV events (vLLM's --kv-events-config): of two replicas or
-                 more the gateway then asks the one that holds more of a prompt. They hold prompts
-                 in clear and anybody may subscribe: on a private network only. Of no use in a pool
-                 of one.
-kv_replay        its `replay_endpoint`, without which a gateway knows only what was stored since it
-                 was started.
-speculation      ngram | draft | suffix, as --speculative-config has it. Requests of languages in
-                 which too little of it is accepted go to the pool's replicas without. `suffix` also
-                 needs suffix_decoding_max_cached_requests = 0, as its --speculative-config must
-                 have it: otherwise completions of one tenant are drafts for another.
-kv_connector     of its --kv-transfer-config: OffloadingConnector or LMCacheMPConnector, whose keys
-                 hold the tenant's salt. Any other is refused.
+kv_events        where the replica publishes KV events (vLLM's --kv-events-config). The gateway then
+                 prefers the replica that has more of a prompt in its cache. The events contain
+                 prompts in clear text, and anybody may subscribe: use a private network. Of no use
+                 in a pool with one replica.
+kv_replay        the replica's `replay_endpoint`. Without it, a gateway only knows blocks that were
+                 stored after the gateway started.
+speculation      ngram | draft | suffix, as in --speculative-config. Requests in languages with a
+                 low acceptance rate go to the pool's replicas without speculation. `suffix` also
+                 needs suffix_decoding_max_cached_requests = 0, here and in --speculative-config:
+                 otherwise completions of one tenant become drafts for another.
+kv_connector     from --kv-transfer-config: OffloadingConnector or LMCacheMPConnector, which have
+                 the tenant's salt in their keys. Any other is rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,11 +73,11 @@ from caret.foundation.toml_file import read_toml
 from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
-MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
+MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the rest is for the prompt
 
 
 class DiscoverySource(StrEnum):
-    """Who tells a name's addresses."""
+    """The source of a name's addresses."""
 
     DNS = "dns"
     KUBERNETES = "kubernetes"
@@ -115,18 +117,18 @@ class _PoolsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Replica:
     """One engine server."""
 
-    name: str  # host:port, in the numbers of a completion
+    name: str  # host:port, in usage records
     url: str  # without a trailing slash
-    kv_events: str | None = None  # tcp://host:port; None: it does not publish them
+    kv_events: str | None = None  # tcp://host:port; None: not published
     kv_replay: str | None = None
-    speculation: SpeculationMethod | None = None  # None: it does not speculate
+    speculation: SpeculationMethod | None = None  # None: no speculation
 
     @property
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
     def with_address(self, address: str) -> "Replica":
-        """The same at an IP address in the place of its name."""
+        """Return the replica at an IP address instead of its name."""
         return replace(
             self,
             name=_placed(f"//{self.name}", address).removeprefix("//"),
@@ -143,21 +145,23 @@ class Pool:
     model: str
     tokenizer: str
     max_context_tokens: int
-    replicas: tuple[Replica, ...]  # none: not one was found, or all were refused
-    discover: Replica | None = None  # a name whose addresses are replicas; None: nothing to find
+    replicas: tuple[Replica, ...]  # empty: none was found, or all were rejected
+    discover: Replica | None = None  # its addresses are replicas; None: no discovery
     source: DiscoverySource = DiscoverySource.DNS  # of these addresses
-    block_tokens: int | None = None  # None: what most of its replicas have
+    block_tokens: int | None = None  # None: what most replicas state
     prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
-    tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
-    allowed_replica_hosts: tuple[str, ...] = ()  # networks and names (host_patterns.py)
+    tenants: frozenset[str] = frozenset()  # slugs; empty: shared by tenants without a pool
+    allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
 
 
 class PoolConfig:
-    """All pools, by name and by whom they serve. Which replicas they have may change; which pools
-    there are does not."""
+    """All pools, by name and by the tenants that they serve.
+
+    The replicas of a pool may change; the pools themselves do not.
+    """
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        """There is a shared pool for each tier."""
+        """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         every = self._by_name.values()
         self._shared = {pool.tier: pool.name for pool in every if not pool.tenants}
@@ -174,18 +178,18 @@ class PoolConfig:
         return self._by_name[self._shared[tier]]
 
     def set_replicas(self, pool: str, replicas: Iterable[Replica]) -> None:
-        """From now on it has these; what is under way at others ends as it would."""
+        """Set the replicas of a pool. Requests in flight elsewhere continue."""
         self._by_name[pool] = replace(self._by_name[pool], replicas=tuple(replicas))
 
     def list_replicas(self, *, min_of_pool: int = 1) -> tuple[Replica, ...]:
-        """Of all pools with so many; one that stands in two of them is there once."""
+        """Return the distinct replicas of all pools with at least `min_of_pool` replicas."""
         pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_of_pool)
         every = (replica for pool in pools for replica in pool.replicas)
         return tuple({replica.url: replica for replica in every}.values())
 
 
 def read_catalog(path: Path) -> PoolConfig:
-    """Raises BadSetting, by the file's name and the entry's place."""
+    """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
     parsed = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
     _check_shares(parsed.pools, path)
     pools = [_pool(entry, path) for entry in parsed.pools]
@@ -194,7 +198,10 @@ def read_catalog(path: Path) -> PoolConfig:
 
 
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
-    """Each name once, each tier one shared pool, each tenant one of its own for a tier at most."""
+    """Check that names are unique and that each tier has one shared pool.
+
+    Each tenant has at most one dedicated pool per tier. Raises BadSetting.
+    """
     if twice := _twice(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {twice}.")
     shared = [entry.tier for entry in entries if not entry.tenants]
@@ -207,7 +214,7 @@ def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
 
 
 def _check_replicas(pools: list[Pool], path: Path) -> None:
-    """What is said of a replica that stands in two pools is the same in both."""
+    """Check that a replica in two pools has the same options in both. Raises BadSetting."""
     said: dict[str, Replica] = {}
     for replica in (replica for pool in pools for replica in pool.replicas):
         if said.setdefault(replica.url, replica) != replica:
@@ -217,7 +224,7 @@ def _check_replicas(pools: list[Pool], path: Path) -> None:
 
 
 def _twice(names: Iterable[str]) -> str | None:
-    """The first name that comes a second time."""
+    """Return the first name that occurs twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -231,7 +238,7 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name} has no replicas.")
     if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:
         raise BadSetting(
-            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has a source and no discover."
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has source but no discover."
         )
     if entry.block_size is not None and entry.block_size < 1:
         raise BadSetting(
@@ -273,13 +280,13 @@ def _check_patterns(entry: PoolEntry, path: Path) -> None:
 
 
 def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
-    """Raises BadSetting, by the pool's name."""
+    """Return the replica of an entry. Messages name the pool. Raises BadSetting."""
     if isinstance(entry, str):
         entry = ReplicaEntry(url=entry)
     parts = urlsplit(entry.url)
     if parts.scheme not in ("http", "https") or not _has_host(parts):
         raise BadSetting(
-            f"CARET_POOLS_FILE: the pool {pool} has a replica that is no http address."
+            f"CARET_POOLS_FILE: the pool {pool} has a replica without an http address."
         )
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):
@@ -309,13 +316,13 @@ def _is_socket(address: str) -> bool:
 def _has_host(parts: SplitResult) -> bool:
     try:
         _ = parts.port
-    except ValueError:  # a port that is no number
+    except ValueError:  # the port is not a number
         return False
     return bool(parts.hostname)
 
 
 def _placed(url: str, address: str) -> str:
-    """The address in the place of the host's name."""
+    """Replace the host of the URL by an address."""
     parts = urlsplit(url)
     host = f"[{address}]" if ":" in address else address
     return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()

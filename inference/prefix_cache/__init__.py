@@ -1,1 +1,1 @@
-"""Whose prefix-cache entries a request may hit."""
+"""The engines' prefix caches: cache namespaces, an index of cached blocks, and warm-ups."""

@@ -1,9 +1,9 @@
-"""Which prefixes each replica holds, as its KV events tell; a hint, never a promise.
+"""An index of the prefixes in each replica's cache, from KV events. It is a hint, not a guarantee.
 
 Rules:
-1. Names of blocks are kept, never tokens or salts.
-2. A block whose beginning is not known is not kept: nothing could be said of its prefix.
-3. Of one replica at most MAX_BLOCKS are kept; the oldest are forgotten first.
+1. Only hashes of blocks are stored, never tokens or salts.
+2. A block whose predecessor is unknown is not stored: its prefix would be unknown.
+3. At most MAX_BLOCKS are stored per replica; the oldest are dropped first.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ from inference.prefix_cache.kv_events import (
     KvEvent,
 )
 
-# Two million tokens in blocks of 16, about 30 MB of ours.
+# Two million tokens in blocks of 16; takes about 30 MB.
 MAX_BLOCKS: Final = 131_072
-# Blocks in slower tiers are found by the engine itself, and cost it time: they do not count.
-_COUNTED_MEDIA: Final = (None, "GPU")  # the CPU build says GPU, too
-_COUNTED_GROUPS: Final = (None, 0)  # of a hybrid model: one stands for all
+# Blocks in slower tiers do not count: the engine finds them itself, but loading takes time.
+_COUNTED_MEDIA: Final = (None, "GPU")  # the CPU build also says GPU
+_COUNTED_GROUPS: Final = (None, 0)  # in hybrid models, one group stands for all
 
 
 class ReplicaBlocks:
-    """Of one replica."""
+    """The cached blocks of one replica."""
 
     def __init__(self, names: BlockHasher, *, max_blocks: int = MAX_BLOCKS) -> None:
         self._names = names
         self._max_blocks = max_blocks
-        self._name_of: dict[EngineHash, BlockHash] = {}  # in the order of their storing
+        self._name_of: dict[EngineHash, BlockHash] = {}  # in order of storing
         self._held: set[BlockHash] = set()
-        self.block_tokens: int | None = None  # None: nothing is known of it
+        self.block_tokens: int | None = None  # None: unknown
 
     def __len__(self) -> int:
         return len(self._name_of)
@@ -49,12 +49,12 @@ class ReplicaBlocks:
                 self._remove(event)
 
     def reset(self) -> None:
-        """What it holds is not known any more."""
+        """Forget everything: the content of the cache is unknown."""
         self._clear()
         self.block_tokens = None
 
     def count_leading(self, chain: Sequence[BlockHash]) -> int:
-        """How many blocks of a prompt, from its first on, are held."""
+        """Return how many leading blocks of a prompt are cached."""
         for number, name in enumerate(chain):
             if name not in self._held:
                 return number
@@ -76,7 +76,7 @@ class ReplicaBlocks:
             self._forget_block(next(iter(self._name_of)))
 
     def _find_parent(self, event: BlockStored) -> BlockHash | None:
-        """The name that the first of these blocks follows; None: not known, or not a gateway's."""
+        """Return the hash that precedes these blocks; None: unknown, or not from a gateway."""
         first, *others = event.extra_keys or [None]
         if any(keys for keys in others):
             return None
@@ -87,7 +87,10 @@ class ReplicaBlocks:
         return self._names.hash_root(CacheSalt(first[0]))
 
     def _has_known_size(self, event: BlockStored) -> bool:
-        """All blocks of a replica are alike, but for the partial ones of some models."""
+        """Return whether the blocks have the replica's size.
+
+        All blocks of a replica have the same size, except partial blocks of some models.
+        """
         if self.block_tokens is None and event.block_size > 0:
             self.block_tokens = event.block_size
         return event.block_size == self.block_tokens
@@ -103,24 +106,27 @@ class ReplicaBlocks:
 
 
 class PrefixCacheIndex:
-    """Of all replicas that publish, by their addresses."""
+    """The cached blocks of all replicas that publish events, by address."""
 
     def __init__(self, names: BlockHasher | None = None) -> None:
         self._names = names or BlockHasher()
         self._held: dict[str, ReplicaBlocks] = {}
 
     def add_replica(self, url: str) -> ReplicaBlocks:
-        """To be filled from this replica's events."""
+        """Return the blocks of a replica, to be updated from its events."""
         return self._held.setdefault(url, ReplicaBlocks(self._names))
 
     def remove_replica(self, url: str) -> None:
-        """The replica is gone."""
+        """Forget a replica that is gone."""
         self._held.pop(url, None)
 
     def count_cached_tokens(
         self, urls: Sequence[str], salt: CacheSalt, token_ids: Sequence[int]
     ) -> dict[str, int]:
-        """Leading tokens of the prompt that each replica holds; without those that tell nothing."""
+        """Return the number of leading cached tokens by address.
+
+        Replicas without known blocks are left out.
+        """
         chains: dict[int, list[BlockHash]] = {}
         cached = {}
         for url in urls:

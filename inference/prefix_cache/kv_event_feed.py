@@ -1,7 +1,7 @@
-"""Fills the index of one replica from the events that it publishes over ZeroMQ.
+"""Updates one replica's index from the KV events that it publishes over ZeroMQ.
 
-Nothing waits for it: without it, or behind it, requests go by affinity alone. What was missed is
-asked for again where the replica replays; where it does not, what was known of it is forgotten.
+No request waits for it: without current events, requests are routed by hash alone. Missed events
+are requested again if the replica supports replay. Otherwise its index is cleared.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from inference.prefix_cache.cache_index import ReplicaBlocks
 from inference.prefix_cache.kv_events import MalformedKvEvents, decode_events
 from inference.prefix_cache.sequence_check import BatchSequence, SequenceStatus
 
-_MAX_QUEUED: Final = 10_000  # messages; beyond it the socket drops them, which is seen as a gap
+_MAX_QUEUED: Final = 10_000  # messages; beyond this the socket drops them, which shows as a gap
 _MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 _MAX_REPLAY_S: Final = 5.0
 _NUM_FRAMES: Final = 3  # topic, number, batch
@@ -27,11 +27,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KvEventPublication:
-    """Where a replica publishes."""
+    """The addresses at which a replica publishes its events."""
 
-    replica: str  # its name, for the log
+    replica: str  # its name, for logs
     events: str  # tcp://host:port
-    replay: str | None  # tcp://host:port; None: it does not replay
+    replay: str | None  # tcp://host:port; None: no replay
 
 
 class KvEventFeed:
@@ -41,7 +41,7 @@ class KvEventFeed:
         self._sequence = BatchSequence()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Follow the events until cancelled."""
         self._held.reset()
         self._sequence = BatchSequence()
         with _socket(zmq.SUB, self._publication.events) as subscription:
@@ -50,7 +50,7 @@ class KvEventFeed:
             while True:
                 frames = await subscription.recv_multipart()
                 await self._on_frames(frames)
-                # A message that was there already is received without a pause: others run, too.
+                # A message that is already there is received without waiting: let other tasks run.
                 await asyncio.sleep(0)
 
     async def _on_frames(self, frames: list[bytes]) -> None:
@@ -66,11 +66,11 @@ class KvEventFeed:
             and number > self._sequence.expected
         ):
             await self._catch_up()
-        if number >= self._sequence.expected:  # else the replay has brought it
+        if number >= self._sequence.expected:  # otherwise the replay included it
             self._apply(number, frames[2])
 
     async def _catch_up(self) -> None:
-        """Asks for what was published from the expected number on."""
+        """Request the events from the expected number on."""
         if self._publication.replay is None:
             return
         try:
@@ -94,14 +94,14 @@ class KvEventFeed:
             self._reset_blocks("garbled")
 
     def _reset_blocks(self, reason: str) -> None:
-        """What was known may be wrong by now."""
+        """Clear the index, since it may be wrong."""
         if len(self._held):
             log.info("kv_events.lost", replica=self._publication.replica, reason=reason)
         self._held.reset()
 
 
 async def _replayed(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:
-    """vLLM sends them in order, then a batch without a number."""
+    """Yield the replayed batches. vLLM sends them in order, and then a batch without a number."""
     while True:
         _, _, number, payload = await socket.recv_multipart()
         if not payload:

@@ -1,26 +1,27 @@
-"""vLLM's KV events, as its replicas publish them (`vllm/distributed/kv_events.py`, 0.32).
+"""vLLM's KV events, as replicas publish them (`vllm/distributed/kv_events.py`, 0.32).
 
-They hold the prompts' tokens and the salts in clear, on an unauthenticated socket: such replicas
-belong on a private network. Only what the index needs is read here, and nothing of it is kept.
+They contain the prompts' tokens and the salts in clear text, on a socket without authentication:
+replicas that publish them need a private network. Only the fields for the index are read, and none
+are stored.
 """
 
 from typing import Any, Final
 
 import msgspec
 
-EngineHash = int | bytes  # by the engine's own settings
+EngineHash = int | bytes  # depends on the engine's settings
 
 
 class BlockStored(msgspec.Struct, frozen=True, tag=True):
     block_hashes: list[EngineHash]
-    parent_block_hash: EngineHash | None  # None: the first block is a prompt's first
+    parent_block_hash: EngineHash | None  # None: the first block is the first of a prompt
     token_ids: list[int]  # of all these blocks
-    block_size: int  # tokens of one
+    block_size: int  # tokens per block
     medium: str | None = None
-    # For each block what is in its hash besides its tokens: the first block's salt, names of
-    # adapters and images.
+    # For each block, further inputs of its hash: the first block's salt, names of adapters and
+    # images.
     extra_keys: list[list[Any] | None] | None = None
-    group_idx: int | None = None  # of a hybrid model's caches; None: there is one
+    group_idx: int | None = None  # of a hybrid model's caches; None: there is only one
 
 
 class BlockRemoved(msgspec.Struct, frozen=True, tag=True):
@@ -42,14 +43,17 @@ class _KvEventBatch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MalformedKvEvents(Exception):
-    """What was published is no batch of events that we know."""
+    """The published data is not a known batch of events."""
 
 
 _decode: Final = msgspec.msgpack.Decoder(_KvEventBatch).decode
 
 
 def decode_events(payload: bytes) -> list[KvEvent]:
-    """Raises MalformedKvEvents, without its cause, which may quote what it read."""
+    """Decode a batch of events.
+
+    The exception has no cause, since that could quote the data. Raises MalformedKvEvents.
+    """
     try:
         return _decode(payload).events
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

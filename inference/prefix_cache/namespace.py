@@ -1,8 +1,8 @@
-"""The namespace: the part of the engines' prefix cache that one tenant, or one user, can hit.
+"""Cache namespaces: the part of the prefix cache that one tenant, or one user, can hit.
 
-Its name is the `cache_salt` that the engine mixes into the hash of the prompt's first block, so
-that equal prompts of two namespaces share nothing, and it cannot be guessed without the root
-secret. Raising the tenant's epoch leaves all that was cached behind.
+A namespace's name is the `cache_salt`, which the engine adds to the hash of a prompt's first block.
+Equal prompts in two namespaces therefore share nothing. The salt cannot be guessed without the root
+secret. A new epoch of the tenant makes everything cached before unreachable.
 """
 
 import hashlib
@@ -14,17 +14,19 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import CacheSalt, TenantId
 from inference.completion.request import Principal
 
-_MAX_HELD: Final = 10_000  # of about 300 bytes: a salt is asked for with each keystroke
+_MAX_HELD: Final = 10_000  # of about 300 bytes each: every keystroke needs a salt
 
 
 class Namespaces:
+    """The salts of all namespaces, derived from the root secret."""
+
     def __init__(self, root_secret: bytes) -> None:
         self._root_secret = root_secret
         self._tenant_secrets: dict[TenantId, bytes] = {}
         self._named = lru_cache(maxsize=_MAX_HELD)(self._compute_salt)
 
     def derive_salt(self, principal: Principal) -> CacheSalt:
-        """64 hex digits."""
+        """Return the salt, 64 hex digits."""
         return self._named(principal.snapshot.tenant_id, principal.namespace)
 
     def _compute_salt(self, tenant_id: TenantId, namespace: str) -> CacheSalt:

@@ -1,26 +1,26 @@
-"""The numbers of a replica's event batches: what is missing, doubled, or a new beginning. Pure."""
+"""Checks the numbers of a replica's event batches: gaps, duplicates and restarts. Pure."""
 
 from enum import StrEnum
 
 
 class SequenceStatus(StrEnum):
-    NEXT = "next"  # to be applied
-    SEEN = "seen"  # a replay has brought it already
-    GAP = "gap"  # something before it was lost
-    RESTART = "restart"  # the engine counts anew: its cache is empty
+    NEXT = "next"  # apply it
+    SEEN = "seen"  # a replay already included it
+    GAP = "gap"  # an earlier batch was lost
+    RESTART = "restart"  # the engine restarted: its cache is empty
 
 
 class BatchSequence:
     def __init__(self) -> None:
-        self._expected = 0  # the next number to be applied
-        self._last_live: int | None = None  # as published, not replayed
+        self._expected = 0  # the next number to apply
+        self._last_live: int | None = None  # last published number, without replays
 
     @property
     def expected(self) -> int:
         return self._expected
 
     def check(self, number: int) -> SequenceStatus:
-        """Of a batch as published."""
+        """Classify a published batch."""
         is_anew = self._last_live is not None and number <= self._last_live
         self._last_live = number
         if is_anew:

@@ -1,17 +1,18 @@
-"""Warming: the part of a file's prompts that stays put is prefilled before somebody types in it.
+"""Warm-ups prefill the stable part of a file's prompts before the first request.
 
-Wanted by an editor that has opened a file, and by the first completion of a repository: its own
-prefill may be superseded by the next keystroke, the warm-up is not.
+They are requested by an editor that opens a file, and by the first completion in a repository: the
+next keystroke may supersede the completion's own prefill, but not a warm-up.
 
 Rules:
-1. Nobody waits for a warm-up, and it makes nobody wait: it begins at a replica at which this
-   gateway has nothing under way, with the engine's lowest priority, and is cancelled when a request
-   goes there. What was prefilled by then stays cached, so a later try goes on from there.
-2. It is no request of the tenant's: nobody is told of it, no usage record is written, nothing is
-   billed. It needs what a request needs (key, policy, quota, seat) and counts against them.
-3. What waits is bounded, for each tenant and in all, and is dropped when it is old.
-4. While another tenant waits, one has no more than one warm-up at work; its second is cancelled,
-   and goes on when the other's has begun.
+1. Nobody waits for a warm-up, and it delays nobody. It starts at a replica with no requests of this
+   gateway in flight, with the engine's lowest priority, and is cancelled when a request arrives
+   there. Prefilled blocks stay cached, so that a later attempt continues.
+2. It is not a request of the tenant: nobody is notified, no usage record is written, nothing is
+   billed. It needs what a request needs (key, policy, quota, concurrency slot) and counts towards
+   these limits.
+3. The queue is bounded, per tenant and in total. Old entries are dropped.
+4. While another tenant waits, a tenant has at most one running warm-up. Its second one is
+   cancelled, and continues after the other tenant's has started.
 """
 
 import asyncio
@@ -31,18 +32,18 @@ from inference.completion.request import AdmittedRequest
 from inference.context.prompt.prompt import Prompt
 from inference.errors import CompletionDropped, CompletionError
 
-MAX_WAITING: Final = 16  # each holds the texts that an editor sent, four megabytes at most
+MAX_WAITING: Final = 16  # each holds the texts that an editor sent, at most four megabytes
 MAX_OF_TENANT: Final = 4
 MAX_AT_ONCE: Final = 2  # on this gateway
 MAX_TRIES: Final = 6
-PAUSE_S: Final = 0.5  # before the next: an editor's pause between two keystrokes, and some
+PAUSE_S: Final = 0.5  # before the next attempt: slightly longer than a pause between two keystrokes
 MAX_AGE_S: Final = 10.0
-# A repository that nobody has asked for in this time may be gone from the engines' caches.
+# After this time without requests for a repository, the engines may have evicted its blocks.
 REMEMBERED_S: Final = 600.0
 _MAX_REMEMBERED: Final = 10_000
 log = structlog.get_logger(__name__)
 
-# Fewer are prefilled in the time that another request takes.
+# Fewer tokens are not worth a warm-up: prefilling them takes as long as another request.
 MIN_TOKENS: Final = 64
 
 Warm = Callable[[IncomingRequest], Awaitable[None]]
@@ -53,25 +54,28 @@ class _WarmupRequest:
     tenant_id: TenantId
     arrival: IncomingRequest
     num_tries: int = 0
-    trying: asyncio.Future[None] | None = None  # None: it waits, or pauses
+    trying: asyncio.Future[None] | None = None  # None: waiting or pausing
 
 
 def stable_prefix(prompt: Prompt) -> Prompt:
-    """Raises Dropped (filtered) when there is little of it."""
+    """Return the stable part of the prompt.
+
+    CompletionDropped (filtered) means that it is too short. Raises CompletionDropped.
+    """
     if prompt.num_stable_tokens < MIN_TOKENS:
         raise CompletionDropped(FinishReason.FILTERED)
     return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens], segments=())
 
 
 class Warmer:
-    """What is to be warmed; one event loop uses it."""
+    """The queue of warm-ups and their workers. One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
-        self.num_ended: Counter[str] = Counter()  # by how: warmed, shed, stale, an error's code ...
+        self.num_ended: Counter[str] = Counter()  # by result: warmed, shed, an error's code ...
         self._clock = clock
-        self._wishes: list[_WarmupRequest] = []  # the oldest first
+        self._wishes: list[_WarmupRequest] = []  # oldest first
         self._has_wishes = asyncio.Event()
-        self._at_work: list[_WarmupRequest] = []  # the longest first
+        self._at_work: list[_WarmupRequest] = []  # longest running first
         self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @property
@@ -79,7 +83,7 @@ class Warmer:
         return len(self._wishes)
 
     def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
-        """The newest of a tenant displaces its oldest: what was opened last is typed in first."""
+        """Queue a warm-up. It replaces the tenant's oldest one: the latest file is edited first."""
         own = [wish for wish in self._wishes if wish.tenant_id == tenant_id]
         if len(own) >= MAX_OF_TENANT:
             self._wishes.remove(own[0])
@@ -92,7 +96,7 @@ class Warmer:
         self._preempt()
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
-        """A completion; the first of its namespace and repository is followed by a warm-up."""
+        """Queue a warm-up after the first completion of its namespace and repository."""
         repository = admitted.request.repository
         if not repository or admitted.request.is_raw:
             return
@@ -104,7 +108,7 @@ class Warmer:
             )
 
     async def run(self, warm: Warm) -> None:
-        """Until it is cancelled."""
+        """Run warm-ups until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(MAX_AT_ONCE):
                 group.create_task(self._run_worker(warm))
@@ -112,7 +116,7 @@ class Warmer:
     async def _run_worker(self, warm: Warm) -> None:
         while True:
             await self._has_wishes.wait()
-            if not self._wishes:  # another was quicker
+            if not self._wishes:  # another worker was faster
                 self._has_wishes.clear()
                 continue
             wish = self._take_next()
@@ -123,18 +127,18 @@ class Warmer:
                 self._at_work.remove(wish)
             if ending is not None:
                 self.num_ended[ending] += 1
-            else:  # one that has waited already; at work it was held as well
+            else:  # It has waited before, so it goes first. It stayed in memory while running.
                 self._wishes.insert(0, wish)
                 self._has_wishes.set()
 
     def _take_next(self) -> _WarmupRequest:
-        """The oldest of a tenant that has none at work; else the oldest."""
+        """Return the oldest of a tenant that has none running; otherwise the oldest."""
         wish = next(filter(self._is_first_of_tenant, self._wishes), self._wishes[0])
         self._wishes.remove(wish)
         return wish
 
     async def _run_request(self, wish: _WarmupRequest, warm: Warm) -> str | None:
-        """None: it gives way to another tenant's, and is to be tried again."""
+        """Run until there is a result; None: another tenant goes first, try again later."""
         while not self._is_blocking_tenant(wish):
             if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
                 return "stale"
@@ -151,15 +155,15 @@ class Warmer:
         return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._wishes))
 
     def _is_first_of_tenant(self, wish: _WarmupRequest) -> bool:
-        """Of its tenant: none is at work."""
+        """Return whether no warm-up of its tenant is running."""
         return all(each.tenant_id != wish.tenant_id for each in self._at_work)
 
     def _preempt(self) -> None:
-        """Cancels the latest that is in another tenant's way; in a pause it sees that by itself."""
+        """Cancel the latest warm-up that blocks another tenant. A pausing one checks by itself."""
         latest = next(filter(self._is_blocking_tenant, reversed(self._at_work)), None)
         if latest is not None and latest.trying is not None:
             latest.trying.cancel()
-            latest.trying = None  # once is enough: it may take its time to end
+            latest.trying = None  # cancel only once: it may take time to end
 
     def _is_new(self, place: tuple[str, str]) -> bool:
         now_s = self._clock.monotonic_s()
@@ -172,14 +176,16 @@ class Warmer:
 
 
 async def _try(wish: _WarmupRequest, warm: Warm) -> str:
-    """How it ended. A task of its own, so that a request that it stands in the way of can cancel it
-    alone."""
+    """Run one attempt, and return its result.
+
+    It is a task of its own, so that a request that needs the replica can cancel it alone.
+    """
     task = wish.trying = asyncio.ensure_future(warm(wish.arrival))
     try:
         await asyncio.wait({task})
     finally:
         wish.trying = None
-        task.cancel()  # whoever waits for it was cancelled; else it has ended
+        task.cancel()  # needed if the waiting task was cancelled; otherwise the task has ended
         (defect,) = await asyncio.gather(task, return_exceptions=True)
     if defect is None:
         return "warmed"

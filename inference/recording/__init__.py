@@ -1,1 +1,1 @@
-"""The last stage: every request leaves one record, in counts, never in code."""
+"""The record stage: one usage record per request, with counts only, never code."""

@@ -1,5 +1,4 @@
-"""What admission has learnt and refused, as metrics: the pools' limits and lateness, what was shed,
-what the quotas refused."""
+"""Metrics of admission: limits and latency of pools, shed requests, and rejections by quotas."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,14 +19,14 @@ class AdmissionMetrics:
         yield from self._collect_pools()
         yield self._collect_shed()
         refused = CounterMetricFamily(
-            "caret_rate_limited_requests", "Refused by a limit of the policy.", labels=["limit"]
+            "caret_rate_limited_requests", "Requests rejected by rate limits.", labels=["limit"]
         )
         for kind, count in self.quotas.num_rejected.items():
             refused.add_metric([kind], count)
         yield refused
         yield GaugeMetricFamily(
             "caret_rate_limit_store_unavailable",
-            "1 while Redis is away and limits hold for this gateway only.",
+            "1 while Redis is unreachable and limits are local to this gateway.",
             value=float(self.quotas.leases.is_store_unavailable),
         )
         yield from self._collect_leases()
@@ -35,13 +34,13 @@ class AdmissionMetrics:
     def _collect_leases(self) -> Iterator[Metric]:
         leases = self.quotas.leases
         calls = CounterMetricFamily(
-            "caret_lease_calls", "About leases, to Redis.", labels=["result"]
+            "caret_lease_calls", "Calls to Redis about leases.", labels=["result"]
         )
         for result in ("answered", "failed"):
             calls.add_metric([result], leases.num_calls[result])
         held = GaugeMetricFamily(
             "caret_leased_units",
-            "Held by this gateway: tenths of requests, tokens, or micros of money.",
+            "Units leased by this gateway: tenths of requests, tokens, or micros of money.",
             labels=["limit"],
         )
         for kind, units in leases.num_held.items():
@@ -49,22 +48,22 @@ class AdmissionMetrics:
         yield from (calls, held)
         yield GaugeMetricFamily(
             "caret_leases_unanswered",
-            "Buckets whose last call about a lease Redis has not answered.",
+            "Buckets whose last lease call to Redis was not answered.",
             value=float(leases.num_unanswered),
         )
 
     def _collect_pools(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
-            "caret_pool_requests_in_flight", "Requests of this gateway under way.", labels=["pool"]
+            "caret_pool_requests_in_flight", "Requests of this gateway in flight.", labels=["pool"]
         )
         limits = GaugeMetricFamily(
             "caret_pool_concurrency_limit",
-            "Of requests under way, as learnt from lateness.",
+            "Limit of requests in flight, learnt from first-token latency.",
             labels=["pool"],
         )
         late = GaugeMetricFamily(
             "caret_pool_first_token_p99_seconds",
-            "Of the last ten seconds, since the request was received.",
+            "p99 of the first token over the last ten seconds, since admission.",
             labels=["pool", "mode"],
         )
         for pool in self.load.pools:
@@ -80,7 +79,7 @@ class AdmissionMetrics:
     def _collect_shed(self) -> Metric:
         shed = CounterMetricFamily(
             "caret_shed_requests",
-            "Dropped before the engine for want of capacity.",
+            "Requests shed before the engine for lack of capacity.",
             labels=["pool", "mode", "trigger"],
         )
         for (pool, mode, trigger), count in self.load.num_shed.items():

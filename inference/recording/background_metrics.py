@@ -1,4 +1,4 @@
-"""Metrics of what goes on beside the requests: warm-ups, and what is known of speculation."""
+"""Metrics of background work: warm-ups and speculative decoding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class BackgroundMetrics:
 
     def collect(self) -> Iterator[Metric]:
         warm_ups = CounterMetricFamily(
-            "caret_warmups", "Warm-ups that have ended, by how.", labels=["outcome"]
+            "caret_warmups", "Warm-ups that have ended, by outcome.", labels=["outcome"]
         )
         for outcome, count in self.warmer.num_ended.items():
             warm_ups.add_metric([outcome], count)
         yield warm_ups
         acceptance = GaugeMetricFamily(
             "caret_speculation_acceptance",
-            "Estimated share of drafted tokens that is accepted, where it can be told.",
+            "Estimated share of drafted tokens that are accepted, if it is known.",
             labels=["pool", "language"],
         )
         for (pool, language), estimate in self.speculation.estimates.items():

@@ -1,7 +1,7 @@
-"""Metrics: what has happened to completions since this process began, in counts and times.
+"""Metrics of completions since this process started: counts and times.
 
-Labels have few values, all of them ours: modes, pools, stages, finishes, codes. None comes from a
-client; tenants only by the operator's wish, and then so many at most.
+Labels have few values, all of them defined here: modes, pools, stages, finish reasons, error codes.
+None comes from a client. Tenants have labels only if the operator wants them, up to a limit.
 """
 
 from collections import Counter
@@ -17,46 +17,46 @@ from inference.recording.fast_counters import FastCounters, FastHistograms
 from inference.recording.record import Journal
 from inference.recording.stage_timings import compute_stage_timings
 
-# Around the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
+# Near the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
 _FIRST_TOKEN_S: Final = (
     *(0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5),
 )
-# Around the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
+# Near the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
-# Around the target of 10 ms.
+# Near the target of 10 ms.
 _CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
-NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was refused as malformed
+NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was rejected as malformed
 WARM_UP: Final = "warm_up"
 OTHERS: Final = "other"
 
 
 class CompletionMetrics:
-    """An Observer; its families are read by `metrics_page`."""
+    """A CompletionObserver. `metrics_server` reads its families."""
 
     def __init__(self, *, num_tenants: int = 0) -> None:
-        """`num_tenants` of them get a label of their own; the others share one. 0: no labels."""
+        """`num_tenants` tenants get a label of their own; the others share one. 0: no labels."""
         self._completions = FastCounters(
             "caret_completions",
-            "Completions that have ended, those that were refused included.",
+            "Completions that have ended, including rejected ones.",
             ["mode", "trigger", "finish", "error"],
         )
         self._first_token = FastHistograms(
             "caret_first_token_seconds",
-            "From the end of the request's body to the first text sent.",
+            "From the end of the request body to the first text sent.",
             ["mode", "pool"],
             bounds=_FIRST_TOKEN_S,
         )
         self._stages = FastHistograms(
             "caret_stage_seconds",
-            "Of completions that have passed the stage.",
+            "Duration of a stage, for completions that have passed it.",
             ["stage"],
             bounds=_STAGE_S,
         )
         self._cancels = FastHistograms(
             "caret_cancellation_seconds",
-            "From a cancel or a newer request on a WebSocket to the close of the engine's stream.",
+            "From a cancel or newer request on a WebSocket until the engine's stream is closed.",
             bounds=_CANCEL_S,
         )
         self._tokens = {
@@ -64,11 +64,11 @@ class CompletionMetrics:
             for name, documentation in _TOKENS.items()
         }
         self._outcomes = FastCounters(
-            "caret_outcomes", "What editors report of suggestions: shown, accepted.", ["event"]
+            "caret_outcomes", "Outcomes of suggestions, as editors report them.", ["event"]
         )
         self._cuts = FastCounters(
             "caret_filtered_completions",
-            "Completions that the filter ended or withheld.",
+            "Completions that the filter truncated or withheld.",
             ["reason"],
         )
         self._tenants = _TenantLabels(num_tenants) if num_tenants else None
@@ -81,7 +81,7 @@ class CompletionMetrics:
         if account.filter_reason:
             self._cuts.add(1, account.filter_reason)
         if account.first_sent_s is not None:
-            # Not the upload: a client with a slow line must not alert operators.
+            # Without the upload: a client with a slow connection must not alert operators.
             arrival = account.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
             self._first_token.observe(account.first_sent_s - began_s, mode, account.pool)
@@ -89,7 +89,7 @@ class CompletionMetrics:
             if each.is_whole:
                 self._stages.observe(each.ended_s - each.began_s, each.stage)
         if account.cancelled_s is not None and account.engine_closed_s is not None:
-            # What had ended by itself was closed before.
+            # A completion that had ended by itself was closed before.
             self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
         if account.engine_called_s is not None:
             self._count_tokens(account, mode)
@@ -122,16 +122,16 @@ class CompletionMetrics:
 
 
 _TOKENS: Final = {
-    "assembled_prompts": "Prompts that an engine was asked to complete.",
-    "prompt_tokens": "Of those prompts.",
-    "prompt_tokens_with_cache_info": "Of prompts whose engine told how many of them were cached.",
-    "cached_tokens": "Of those, the ones found in the prefix cache.",
-    "generated_tokens": "That engines generated.",
+    "assembled_prompts": "Prompts sent to an engine.",
+    "prompt_tokens": "Tokens of those prompts.",
+    "prompt_tokens_with_cache_info": "Tokens of prompts whose engine reported cached tokens.",
+    "cached_tokens": "Of those, the tokens found in the prefix cache.",
+    "generated_tokens": "Tokens that engines generated.",
 }
 
 
 class CountingJournal:
-    """The journal, with outcomes counted on their way."""
+    """The journal; also counts the outcomes that pass through it."""
 
     def __init__(self, journal: Journal, metrics: CompletionMetrics) -> None:
         self._journal = journal
@@ -144,8 +144,11 @@ class CountingJournal:
 
 
 class _TenantLabels:
-    """The busiest get a label when metrics are read, while there is room; then they keep it, so
-    that no series ever falls."""
+    """The labels of tenants.
+
+    While there are free labels, the busiest tenants get one when metrics are read. They keep it, so
+    that no series ever decreases.
+    """
 
     def __init__(self, num_labels: int) -> None:
         self._num_labels = num_labels

@@ -1,4 +1,4 @@
-"""How busy each engine says it is, read again and again and shown among the gateway's metrics."""
+"""The load of each engine as it reports it, polled and exported as the gateway's metrics."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -14,15 +14,15 @@ Values = dict[str, list[float]]
 
 class EngineMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Values | None:
-        """What the replica says, by the engine's own names; None: it did not answer."""
+        """Return the replica's values by the engine's own names; None: no answer."""
 
 
-# Ours, vLLM's, and how the values of several engines behind one address become one.
+# Our name, vLLM's name, and the function that combines the values of engines behind one address.
 _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]] = (
     (
         "caret_engine_requests_running",
         "vllm:num_requests_running",
-        "Requests that it generates for.",
+        "Requests that it is running.",
         sum,
     ),
     ("caret_engine_requests_waiting", "vllm:num_requests_waiting", "Requests in its queue.", sum),
@@ -33,17 +33,17 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
         max,
     ),
 )
-# Of each replica, where the gateway's own counts are of the pool.
+# For each replica; the gateway's own counters are for the pool.
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",
         "vllm:prefix_cache_queries_total",
-        "Prompt tokens that it looked for in its prefix cache.",
+        "Prompt tokens looked up in its prefix cache.",
     ),
     (
         "caret_engine_prefix_cache_hits",
         "vllm:prefix_cache_hits_total",
-        "Of those, the ones that it found.",
+        "Of those, the tokens found.",
     ),
 )
 
@@ -52,7 +52,7 @@ class EngineMetricsPoller:
     def __init__(
         self, reader: EngineMetricsReader, replicas: Callable[[], Iterable[Replica]]
     ) -> None:
-        """`replicas`: those that there are, asked anew for each round."""
+        """`replicas` returns the current ones; called in each round."""
         self._reader = reader
         self._replicas = replicas
         self._told: dict[str, Values | None] = {}  # by the replica's name
@@ -71,7 +71,7 @@ class EngineMetricsPoller:
                 group.create_task(self._poll_replica(replica))
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("caret_engine_up", "Whether it tells its metrics.", labels=_LABELS)
+        up = GaugeMetricFamily("caret_engine_up", "1 if it reports its metrics.", labels=_LABELS)
         for name, values in self._told.items():
             up.add_metric([name], float(values is not None))
         yield up

@@ -1,4 +1,4 @@
-"""How late the event loop is: what a stall of it adds to everything that waits."""
+"""The lag of the event loop, which delays everything that waits."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class EventLoopLagProbe:
         self._clock = clock
         self._lag = FastHistograms(
             "caret_event_loop_lag_seconds",
-            "How much later than asked for a sleeping task is woken.",
+            "Delay with which a sleeping task is woken.",
             bounds=_BOUNDS_S,
         )
 

@@ -1,8 +1,8 @@
-"""Counters and histograms that cost a quarter of a microsecond, in Prometheus' words when asked.
+"""Counters and histograms that cost a quarter of a microsecond, exported as Prometheus families.
 
-prometheus_client's own take a lock and a microsecond or more each, and a completion moves fifteen
-of them. One event loop uses these. Who adds a label bounds its values: each combination is a line
-(a histogram's: one for each bound) for as long as the process lives.
+Those of prometheus_client take a lock and a microsecond or more, and a completion updates fifteen.
+One event loop uses these. Whoever adds a label must limit its values: each combination is a line
+(for histograms one per bound) for the life of the process.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 class FastCounters:
     def __init__(self, name: str, documentation: str, labels: Sequence[str] = ()) -> None:
-        """`name` without `_total`, which the format appends."""
+        """`name` has no `_total`, which the text format appends."""
         self._about = (name, documentation)
         self._labels = labels
         self._values: dict[tuple[str, ...], float] = {}
@@ -37,7 +37,7 @@ class Histogram:
     __slots__ = ("_bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        """`bounds` ascend; a value counts for the first that is not less."""
+        """`bounds` ascend. A value counts for the first bound that is not less than it."""
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0

@@ -1,4 +1,4 @@
-"""Gauges: how the gateway is at the moment it is asked. Nothing is kept for them."""
+"""Gauges of the gateway's current state, computed when they are read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -37,19 +37,19 @@ class GatewayMetrics:
 
     def collect(self) -> Iterator[Metric]:
         yield _one(
-            "caret_completions_in_flight", "Completions under way.", self.seats.num_in_flight
+            "caret_completions_in_flight", "Completions in flight.", self.seats.num_in_flight
         )
         watchers = self.authority.num_watchers
         yield _one(
-            "caret_connected_clients", "Connections, and HTTP completions under way.", watchers
+            "caret_connected_clients", "Connections, and HTTP completions in flight.", watchers
         )
         if (age_s := self.authority.age_s) is not None:
-            yield _one("caret_snapshot_age_seconds", "Since they were compared with Redis.", age_s)
+            yield _one("caret_snapshot_age_seconds", "Since the comparison with Redis.", age_s)
         segments = self.journal.num_waiting_segments
-        yield _one("caret_journal_segments", "Of usage that Redis does not have yet.", segments)
+        yield _one("caret_journal_segments", "Segments that Redis does not have.", segments)
         unwritten = self.journal.num_unwritten
         yield _one(
-            "caret_journal_unwritten_records", "Records that the disk did not take.", unwritten
+            "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
         )
         yield from self._collect_pools()
         yield from self._collect_replicas()
@@ -58,14 +58,14 @@ class GatewayMetrics:
 
     def _collect_pools(self) -> Iterator[Metric]:
         about = GaugeMetricFamily(
-            "caret_pool", "1 for each pool of the catalogue.", labels=["pool", "tier", "model"]
+            "caret_pool", "1 for each configured pool.", labels=["pool", "tier", "model"]
         )
         members = GaugeMetricFamily(
             "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
         )
         places = GaugeMetricFamily(
             "caret_pool_allowed_replica_hosts",
-            "1 for each network or name in which operators may add replicas.",
+            "1 for each network or host name at which operators may add replicas.",
             labels=["pool", "hosts"],
         )
         for pool in self.pools.by_name.values():
@@ -76,7 +76,7 @@ class GatewayMetrics:
                 members.add_metric([pool.name, replica.name], 1)
         refused = GaugeMetricFamily(
             "caret_replica_rejected",
-            "1 for each replica that contradicts its pool and is asked nothing.",
+            "1 for each replica that is rejected because it contradicts its pool.",
             labels=["pool", "replica", "reason", "found", "wanted"],
         )
         for name, replica_name, refusal in self.rejected_replicas():
@@ -86,7 +86,7 @@ class GatewayMetrics:
 
     def _collect_drained(self) -> Metric:
         drained = GaugeMetricFamily(
-            "caret_replica_drained", "1: it is asked nothing new.", labels=["replica"]
+            "caret_replica_drained", "1: it gets no new requests.", labels=["replica"]
         )
         for replica in self.pools.list_replicas():
             drained.add_metric([replica.name], float(self.replicas.is_drained(replica)))
@@ -95,27 +95,27 @@ class GatewayMetrics:
     def _collect_replicas(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
             "caret_replica_requests_in_flight",
-            "Requests of this gateway under way there.",
+            "Requests of this gateway in flight there.",
             labels=["replica"],
         )
         circuits = GaugeMetricFamily(
             "caret_replica_circuit_state",
-            "1 for what its circuit is.",
+            "1 for the current state of its circuit.",
             labels=["replica", "circuit"],
         )
         rests = GaugeMetricFamily(
             "caret_replica_cooldown_seconds",
-            "How much longer it is left alone, its circuit being open.",
+            "Seconds until its open circuit allows a trial request.",
             labels=["replica"],
         )
         late = GaugeMetricFamily(
             "caret_replica_ejected",
-            "1: who asks it waits so long that others of its pool are asked instead.",
+            "1: its first tokens are late, so other replicas are preferred.",
             labels=["replica"],
         )
         moved = CounterMetricFamily(
             "caret_replica_rerouted_requests",
-            "Requests that waited there for too long, so that another was asked.",
+            "Requests that moved to another replica because this one was late.",
             labels=["replica"],
         )
         for replica in self.pools.list_replicas():

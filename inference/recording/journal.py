@@ -1,17 +1,17 @@
-"""Usage records on their way to Redis: first to a local file, then in batches to the stream.
+"""The journal of usage records: first in a local file, then in batches in the Redis stream.
 
-A record is written to the current segment before `append` returns, so that the end of this process
-loses none; a shipping task sends whole batches. A segment is deleted once all of it is ingested: a
-Redis that was started without its file, or whose replica took over and had not heard of the last
-entries, has lost what it held, and is sent all of that again. Segments that a gateway left behind
-are shipped by the next one that uses the folder. Twice sent does no harm: ingest counts each record
-once, by its id.
+A record is written to the current segment before `append` returns, so the end of this process loses
+none. A background task sends whole batches. A segment is deleted once all of it is ingested. Redis
+may lose entries, if it starts without its file, or if a replica without the last entries takes
+over. They are then sent again. Segments that another gateway left behind are shipped by the next
+one that uses the folder. Repeated sending is harmless: ingestion counts each record once, by its
+ID.
 
     journal/
       <start>-<pid>.<n>.log    segments: frames of 4 bytes length + msgpack record array
                                locked (flock) by the gateway that writes them
 
-What it does not promise: the loss of the machine itself (no fsync; a completion is not worth 5 ms).
+It does not protect against the loss of the machine (no fsync; a completion is not worth 5 ms).
 """
 
 import asyncio
@@ -33,39 +33,39 @@ from caret.contracts.usage import UsageRecord, encode_records
 _FRAME: Final = struct.Struct(">I")
 SHIP_EVERY_S: Final = 0.25  # a shipment costs as much as a completion
 MAX_RETRY_S: Final = 5.0
-LAST_LOOKS_S: Final = 1.5  # whoever stops a gateway waits
-# At most so many frames to a pipeline: 500 in one held the loop for 10 ms.
+LAST_LOOKS_S: Final = 1.5  # shutdown waits for this
+# Frames per pipeline: 500 in one blocked the event loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50
-# Shipped segments on disk, an hour of them: who ingests may be away. Redis has the older ones.
+# Shipped segments on disk, an hour of them: ingestion may be down. Redis has the older ones.
 MAX_SHIPPED: Final = 15_000
-MAX_UNWRITTEN: Final = 10_000  # records of about 300 bytes; the oldest go first
-EntryId: TypeAlias = tuple[int, int]  # milliseconds and number, as Redis names entries
+MAX_UNWRITTEN: Final = 10_000  # records of about 300 bytes; the oldest are dropped first
+EntryId: TypeAlias = tuple[int, int]  # milliseconds and number, as in Redis's entry IDs
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ShipmentReceipt:
-    server: str  # the run of Redis that has it: another one may have lost it
-    entry: EntryId  # the last one
+    server: str  # the run ID of the Redis that has it; another one may have lost it
+    entry: EntryId  # the last entry
 
 
 @dataclass(frozen=True, slots=True)
 class IngestionBacklog:
     server: str
-    oldest: EntryId | None  # of what is not ingested yet; None: all is
+    oldest: EntryId | None  # oldest entry that is not ingested; None: all are
 
 
 class JournalShipper(Protocol):
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
-        """Delivers encoded record arrays; raises OSError when it could not."""
+        """Deliver encoded record arrays. Raises OSError."""
 
     async def read_backlog(self) -> IngestionBacklog:
-        """Raises OSError when it cannot be told."""
+        """Return what is not ingested yet. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ShippedPosition:
-    """A segment that Redis has, and that may not be ingested yet."""
+    """A segment that Redis has but that may not be ingested yet."""
 
     path: Path
     receipt: ShipmentReceipt
@@ -84,7 +84,7 @@ class JournalSegment:
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def append(self, data: bytes) -> None:
-        """Raises OSError, and then leaves no part of the frame behind."""
+        """Append a frame as a whole or not at all. Raises OSError."""
         frame = _FRAME.pack(len(data)) + data
         if os.write(self._fd, frame) < len(frame):
             os.ftruncate(self._fd, self.num_bytes)
@@ -111,29 +111,29 @@ class FileJournal:
 
     @property
     def num_waiting_segments(self) -> int:
-        """Full files that Redis does not have yet, or not any more."""
+        """Full segments that Redis does not have, or has lost."""
         return len(self._closed)
 
     @property
     def num_unwritten(self) -> int:
-        """Records in memory only, because the disk takes none."""
+        """Records that are only in memory because the disk is full."""
         return len(self._unwritten)
 
     def append(self, record: UsageRecord) -> None:
         data = encode_records([record])
         try:
-            if self._is_closed:  # a completion that ended after the shutdown: for the next gateway
+            if self._is_closed:  # a completion that ended after shutdown: left for the next gateway
                 self._current, self._is_closed = self._new_segment(), False
             self._current.append(data)
         except OSError as error:
-            # A full disk: hold it in memory, and let the completion end as it would.
+            # A full disk: keep the record in memory, and let the completion end normally.
             log.error(
                 "usage.journal_write_failed", error=type(error).__name__, held=len(self._unwritten)
             )
             self._unwritten.append(data)
 
     async def run(self, shipment: JournalShipper) -> None:
-        """Ships until cancelled; an absent Redis delays, it loses nothing."""
+        """Ship until cancelled. Outages of Redis delay records but lose none."""
         self._closed += await asyncio.to_thread(list, abandoned_segments(self._folder))
         pause_s = SHIP_EVERY_S
         while True:
@@ -142,7 +142,7 @@ class FileJournal:
             pause_s = SHIP_EVERY_S if delivered else min(pause_s * 2, MAX_RETRY_S)
 
     async def ship(self, shipment: JournalShipper) -> bool:
-        """Sends all that is there; False when the shipment failed and the rest has to wait."""
+        """Send all segments. False if sending failed and the rest must wait."""
         try:
             self._rotate()
             await self._delete_ingested(shipment)
@@ -152,7 +152,7 @@ class FileJournal:
                 if receipt is not None:
                     await self._track_shipped(_ShippedPosition(path, receipt))
             while self._unwritten:
-                # Taken out first: a full queue drops its head while the sending waits.
+                # Removed first: a full queue drops its head during the send.
                 await self._send_or_retain(self._unwritten.popleft(), shipment)
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)
@@ -160,7 +160,7 @@ class FileJournal:
         return True
 
     async def _delete_ingested(self, shipment: JournalShipper) -> None:
-        """Deletes what is ingested, and lays out again what a former run of Redis may have lost."""
+        """Delete ingested segments, and ship again those that an earlier Redis may have lost."""
         if not self._shipped:
             return
         backlog = await shipment.read_backlog()
@@ -187,8 +187,10 @@ class FileJournal:
             raise
 
     async def close(self, shipment: JournalShipper) -> None:
-        """The last attempt; what is not ingested within a moment, which is how long ingest takes,
-        waits in the folder for the next gateway."""
+        """Ship for the last time, and wait briefly for ingestion.
+
+        Segments that are not ingested by then remain in the folder for the next gateway.
+        """
         deadline_s = time.monotonic() + LAST_LOOKS_S
         while await self.ship(shipment) and self._shipped:
             if time.monotonic() > deadline_s:
@@ -212,21 +214,20 @@ class FileJournal:
 
 
 async def ship_segment(path: Path, shipment: JournalShipper) -> ShipmentReceipt | None:
-    """Sends a segment's frames in order. None: there were none, and it is gone. Raises what the
-    shipment raises."""
+    """Send a segment's frames in order. None: it had none and was deleted. Raises OSError."""
     try:
         frames = list(read_frames(await asyncio.to_thread(path.read_bytes)))
     except FileNotFoundError:
-        return None  # another gateway took it for abandoned, and has shipped it
+        return None  # another gateway considered it abandoned, and has shipped it
     receipts = [
-        # Cancelled here, the segment stays and is sent again: twice sent, once counted.
+        # If cancelled here, the segment is kept and sent again: sent twice, counted once.
         await shipment.send_batches(frames[start : start + FRAMES_PER_BATCH])
         for start in range(0, len(frames), FRAMES_PER_BATCH)
     ]
     if not receipts:
         await _delete(path)
         return None
-    # Of the first server: had it ended in between, the first frames may be lost.
+    # The first server's ID: if it ended in between, the first frames may be lost.
     return ShipmentReceipt(receipts[0].server, receipts[-1].entry)
 
 
@@ -235,7 +236,10 @@ async def _delete(path: Path) -> None:
 
 
 def read_frames(data: bytes) -> Iterator[bytes]:
-    """The whole frames of a segment; a torn last one (the writer was killed in it) is left out."""
+    """Yield the whole frames of a segment. An incomplete last one is skipped.
+
+    It is incomplete if the writer was killed.
+    """
     position = 0
     while position + _FRAME.size <= len(data):
         (length,) = _FRAME.unpack_from(data, position)
@@ -247,7 +251,7 @@ def read_frames(data: bytes) -> Iterator[bytes]:
 
 
 def abandoned_segments(folder: Path) -> Iterator[Path]:
-    """Segments whose writer is gone: nobody holds their lock. Oldest first."""
+    """Yield segments that no running writer has locked, oldest first."""
     for path in sorted(folder.glob("*.log")):
         try:
             fd = os.open(path, os.O_RDONLY)

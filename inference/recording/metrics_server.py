@@ -1,8 +1,9 @@
-"""`GET /metrics` in Prometheus' text format, on a port of its own: for the operator's network only.
-Beside it stand what else operators read of a gateway, as bytes.
+"""Serves `GET /metrics` in Prometheus's text format on its own port.
 
-It is written family by family, with the loop free between them, so that no completion waits for
-more than one family.
+The port is for the operator's network only.
+
+Further paths serve other data for operators, as bytes. Metrics are written family by family, and
+other tasks run in between, so that no completion waits for more than one family.
 """
 
 import asyncio
@@ -29,8 +30,11 @@ log = structlog.get_logger(__name__)
 async def metrics_page(
     sources: Iterable[Families], *, host: str, port: int, others: Mapping[str, Bytes] | None = None
 ) -> AsyncIterator[None]:
-    """Serves until the context is left; `others` by their paths. Where somebody else listens the
-    gateway goes on without: of several gateways on a machine each needs a port of its own."""
+    """Serve until the context is left. `others` maps further paths to their data.
+
+    If the port is in use, the gateway continues without metrics: each gateway on a machine needs
+    its own.
+    """
     application = web.Application()
     application.router.add_get("/metrics", _MetricsPage(tuple(sources)).respond)
     for path, make in (others or {}).items():
@@ -66,7 +70,7 @@ class _MetricsPage:
 
 @dataclass(frozen=True)
 class _SingleFlight(Collector):
-    """Of one family, which is all that the writer asks for."""
+    """A collector of one family, as the writer requires."""
 
     family: Metric
 
@@ -76,5 +80,5 @@ class _SingleFlight(Collector):
 
 def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "the port is in use, perhaps by another gateway: give this one its own, or 0"
+        return "the port is in use, perhaps by another gateway: use another port, or 0"
     return error.strerror or type(error).__name__

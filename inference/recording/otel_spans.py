@@ -1,8 +1,8 @@
-"""Traces: the stages of a completion as OpenTelemetry spans, made once it has ended.
+"""OpenTelemetry spans of a completion's stages, made after it has ended.
 
-They hold ids, counts and times; never text, a path or a key. A completion's trace has the request's
-id as its own (without the hyphens), unless the client is part of a trace already. Whoever exports
-them does so in a thread of its own, from a queue with a bound.
+They contain IDs, counts and times, never text, paths or keys. The trace ID is the request ID
+(without hyphens), unless the client's own trace is continued. The exporter runs in a thread of its
+own, with a bounded queue.
 """
 
 import random
@@ -25,14 +25,14 @@ from inference.recording.stage_timings import StageTiming, compute_stage_timings
 _SCOPE: Final = InstrumentationScope("caret.gateway")
 _SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 _LOW_64_BITS: Final = 2**64 - 1
-# https://www.w3.org/TR/trace-context/#traceparent-header; what is not of this form is no parent.
+# https://www.w3.org/TR/trace-context/#traceparent-header; other values are ignored.
 _TRACE_PARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _OK: Final = Status(StatusCode.UNSET)
 Attributes = dict[str, str | int]
 
 
 class SpanRecorder:
-    """An Observer."""
+    """A CompletionObserver that makes spans."""
 
     def __init__(
         self,
@@ -42,8 +42,10 @@ class SpanRecorder:
         *,
         trusts_clients: bool = False,
     ) -> None:
-        """`trusts_clients`: a client's trace says whether its completion is sampled; else only
-        which trace it becomes part of."""
+        """Use `trusts_clients` if a client's trace decides whether its completion is sampled.
+
+        Otherwise it only decides which trace the spans belong to.
+        """
         self._trusts_clients = trusts_clients
         self._sampler = sampler
         self._resource = resource
@@ -93,14 +95,14 @@ class SpanRecorder:
         context = Context()
         if parent is not None and self._trusts_clients:
             context = trace.set_span_in_context(NonRecordingSpan(parent))
-        # Samplers take the low 64 bits for random; of a UUID two of them are always the same.
+        # Samplers use the low 64 bits as random; in a UUID, two of them are constant.
         drawn = (request_id << 2) & _LOW_64_BITS
         decision = self._sampler.should_sample(context, drawn, "completion").decision
         return decision is Decision.RECORD_AND_SAMPLE
 
 
 class _WallClock:
-    """Monotonic seconds as Unix nanoseconds, by the two times of the arrival."""
+    """Converts monotonic seconds to Unix nanoseconds, by the two times of the request's arrival."""
 
     def __init__(self, account: RequestTrace) -> None:
         self._received_s = account.arrival.received_s
@@ -120,7 +122,7 @@ def parse_trace_parent(header: str | None) -> SpanContext | None:
 
 
 def _context(trace_id: int) -> SpanContext:
-    span_id = random.getrandbits(64) or 1  # 0 is no id
+    span_id = random.getrandbits(64) or 1  # 0 is not a valid ID
     return SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED)
 
 

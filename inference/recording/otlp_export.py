@@ -1,8 +1,8 @@
-"""Sends traces to an OpenTelemetry collector, over HTTP, in a thread of its own.
+"""Exports spans to an OpenTelemetry collector over HTTP, in a separate thread.
 
-All is set by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and its relations,
-OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_...). A collector that is
-away costs the completions nothing: the queue is bounded, and what does not fit is dropped.
+OpenTelemetry's own variables configure it (OTEL_EXPORTER_OTLP_ENDPOINT and related ones,
+OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_...). An unreachable
+collector costs completions nothing: the queue is bounded, and excess spans are dropped.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ MAX_LAST_EXPORT_S: Final = 2.0
 async def open_otlp_exporter(
     *, share: float | None, trusts_clients: bool
 ) -> AsyncIterator[SpanRecorder]:
-    """`share` of the completions, 0 to 1. None: as OTEL_TRACES_SAMPLER has it. `trusts_clients`:
-    of those that belong to a client's trace already, the ones that it has chosen.
+    """Export spans until the context is left, then send the rest if the collector is fast.
 
-    On leaving, what is there is sent, if the collector is quick.
+    `share` is the sampled share of completions, 0 to 1. None: as OTEL_TRACES_SAMPLER says. With
+    `trusts_clients`, a client's trace decides whether its completion is sampled.
     """
-    # Each retry of each batch would be a line.
+    # Each retry of each batch would log a line.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     processor = BatchSpanProcessor(OTLPSpanExporter())
     try:
@@ -56,12 +56,14 @@ def _resource() -> Resource:
 
 
 async def _shut_down(processor: BatchSpanProcessor) -> None:
-    """It would wait for the collector for half a minute: let it, but do not wait for it. A thread
-    of the executor would hold up the end of the process."""
+    """Shut down without waiting for the collector, which may take half a minute.
+
+    It uses a thread of its own: a thread of the executor would delay the end of the process.
+    """
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def shut_down() -> None:
-        processor.shutdown()  # type: ignore[no-untyped-call]  # no annotations there
+        processor.shutdown()  # type: ignore[no-untyped-call]  # the method has no annotations
         if not loop.is_closed():
             loop.call_soon_threadsafe(ended.set)
 
@@ -70,4 +72,4 @@ async def _shut_down(processor: BatchSpanProcessor) -> None:
         async with asyncio.timeout(MAX_LAST_EXPORT_S):
             await ended.wait()
     except TimeoutError:
-        pass  # spans are a diagnosis, no record
+        pass  # spans are diagnostic data, not records

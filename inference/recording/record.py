@@ -1,4 +1,4 @@
-"""record: however a completion ends, exactly one usage record of it is journalled."""
+"""The record stage: exactly one usage record per completion, however it ends."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,33 +15,33 @@ from inference.errors import CompletionError
 
 class Journal(Protocol):
     def append(self, record: UsageRecord) -> None:
-        """Keeps the record until it is delivered; survives the end of the process."""
+        """Store the record until it is delivered, beyond the end of the process."""
 
 
 class CompletionObserver(Protocol):
     def on_completed(self, account: RequestTrace) -> None:
-        """Takes note of a completion that has ended, whoever asked; in microseconds."""
+        """Note that a completion has ended. Must take only microseconds."""
 
 
 class CompletionListener(CompletionObserver, Protocol):
     def on_started(self, account: RequestTrace) -> None:
-        """A completion has begun, and its account may be looked at until it ends."""
+        """Note that a completion has begun. Its trace may be read until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
     journal: Journal
     clock: Clock
-    observers: tuple[CompletionObserver, ...] = ()  # load, metrics, traces
+    observers: tuple[CompletionObserver, ...] = ()  # load, metrics, spans
     followers: tuple[CompletionListener, ...] = ()  # speculation
-    models: Mapping[str, str] = field(default_factory=dict)  # of the pools, by the pool's name
+    models: Mapping[str, str] = field(default_factory=dict)  # by the pool's name
 
 
 @contextmanager
 def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrace]:
-    """Opens the account of a completion; on leaving closes and journals it.
+    """Open the request trace of a completion. On exit, close it and write its usage record.
 
-    Requests that never were a tenant's (no valid key, no valid request) leave no record.
+    Requests without a valid key or a valid body leave no record.
     """
     account = RequestTrace(arrival=arrival, clock=recorder.clock)
     for follower in recorder.followers:
@@ -64,7 +64,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
 
 
 def _tell(recorder: Recorder, account: RequestTrace) -> None:
-    """That it has ended: first the followers, which hold the account, and its text, until then."""
+    """Notify the listeners first: they hold the request trace, and its text, until then."""
     for observer in (*recorder.followers, *recorder.observers):
         observer.on_completed(account)
 

@@ -14,14 +14,14 @@ class RedisShipment:
         self._redis = redis
 
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
-        """At least one batch; each is an entry of its own. Raises OSError when Redis cannot be
-        reached.
+        """Send at least one batch. Each becomes a stream entry.
 
-        All of them are there or, after an error, perhaps some: sending again does no harm.
+        After an error, some entries may have been written: sending them again is harmless. Raises
+        OSError.
         """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
-                # Queues only; a pipeline is sent by `execute`.
+                # These calls only queue commands; `execute` sends them.
                 _ = pipeline.info("server")
                 for batch in batches:
                     _ = pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: batch})
@@ -31,8 +31,10 @@ class RedisShipment:
         return ShipmentReceipt(_run_of(server), _entry_id(entries[-1]))
 
     async def read_backlog(self) -> IngestionBacklog:
-        """Ingest deletes entries, in whatever order: what is older than the oldest is in the
-        tables. Raises OSError when Redis cannot be reached."""
+        """Return the oldest entry. Ingestion deletes entries, in any order.
+
+        All entries that are older have been ingested. Raises OSError.
+        """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
                 _ = pipeline.info("server")
@@ -44,7 +46,7 @@ class RedisShipment:
 
 
 def _run_of(server: dict[str, Any]) -> str:
-    """Another one after each start, and on each replica."""
+    """Return the run ID, which differs after each start and on each replica."""
     return str(server["run_id"])
 
 

@@ -1,4 +1,4 @@
-"""One line in the log for a completion that was slower than its target, so that its id is known."""
+"""Logs the request IDs of completions that were slower than their target."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ from caret.foundation.clock import Clock
 from inference.completion.request_trace import RequestTrace
 from inference.recording.stage_timings import compute_stage_timings
 
-# Under overload all of them are slow; a few lines say so, and metrics say how many.
+# Under overload all completions are slow: a few log lines are enough, metrics count them.
 MAX_LINES: Final = 10
 PER_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
 class SlowLog:
-    """An Observer."""
+    """A CompletionObserver that logs slow completions."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
-"""The slowest completions of the last hour, for the operators' page: records without the person.
+"""The slowest completions of the last hour, for the operators' page, without user IDs.
 
-Slow is who waits for longer than his mode's target; how slow, by which multiple of it. So many of
-each five minutes are held: those that stay are the slowest whenever the older ones have gone.
+A completion is slow if its latency exceeds its mode's target; the factor says how slow. A fixed
+number is kept for each five minutes, so that the slowest remain whenever older ones expire.
 """
 
 from heapq import heappush, heappushpop
@@ -20,15 +20,15 @@ KEPT_S: Final = 3_600
 MAX_RECORDS: Final = 50
 _SLOT_S: Final = 300
 _PER_SLOT: Final = 20
-Held = tuple[float, int, CompletionRecord]  # how slow, in which order it came
+Held = tuple[float, int, CompletionRecord]  # how slow, order of arrival, record
 
 
 class SlowestRequests:
-    """One event loop uses it."""
+    """The slowest completions of one gateway. One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._slots: dict[int, list[Held]] = {}  # heaps, by the slot's number
+        self._slots: dict[int, list[Held]] = {}  # heaps, by slot number
         self._numbers = count()
 
     def add(self, record: CompletionRecord) -> None:
@@ -48,7 +48,7 @@ class SlowestRequests:
         return sum(map(len, self._slots.values()))
 
     def records(self) -> list[CompletionRecord]:
-        """The slowest first."""
+        """Return the records, slowest first."""
         self._evict_expired()
         held = sorted((each for heap in self._slots.values() for each in heap), reverse=True)
         return [record for _, _, record in held[:MAX_RECORDS]]
@@ -66,7 +66,7 @@ class SlowestRequests:
 
 
 class SlowestRequestsJournal:
-    """The journal, with slow completions noted on their way."""
+    """The journal; also notes the slow completions that pass through it."""
 
     def __init__(self, journal: Journal, slowest: SlowestRequests) -> None:
         self._journal = journal
@@ -79,5 +79,5 @@ class SlowestRequestsJournal:
 
 
 def _anonymize(record: CompletionRecord) -> CompletionRecord:
-    """Operators look for what was slow, not for whom."""
+    """Remove user and key: operators need to know what was slow, not for whom."""
     return replace(record, user_id=None, key_id=KeyId(""))

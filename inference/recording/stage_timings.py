@@ -1,12 +1,12 @@
-"""The stages of a completion that has ended, one after the other, as its account timed them.
+"""The timings of the stages of a completion that has ended, from its request trace.
 
     receive  authenticate  admit  assemble  route  generate  filter  stream  record
     |-------|-------------|------|---------|------|---------|-------|-------|------|
     arrival                                    engine's     first    the     journalled
                                                first token  text     end
 
-Engine, filter and stream work side by side once there is text; here each has the time until its
-first part was ready, and `stream` the rest.
+Once there is text, generate, filter and stream run concurrently. Here each lasts until its first
+output was ready, and `stream` gets the rest.
 """
 
 from typing import Final, NamedTuple
@@ -23,11 +23,14 @@ class StageTiming(NamedTuple):
     stage: str
     began_s: float  # monotonic
     ended_s: float
-    is_whole: bool  # False: the completion ended in this stage, whatever the reason
+    is_whole: bool  # False: the completion ended in this stage
 
 
 def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[StageTiming]:
-    """In their order, without those that were not reached. `account` is closed."""
+    """Return the timings in order, without stages that were not reached.
+
+    `account` must be closed.
+    """
     closed_s = account.closed_s if account.closed_s is not None else recorded_s
     began_s = account.arrival.received_s
     found: list[StageTiming] = []
@@ -44,7 +47,7 @@ def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[S
 
 
 def _marks(account: RequestTrace) -> tuple[float | None, ...]:
-    """When the stages up to `filter` were over."""
+    """Return the times at which the stages up to `filter` ended."""
     return (
         account.received_s,
         account.authenticated_s,

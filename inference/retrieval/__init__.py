@@ -2,7 +2,7 @@
 
 snippet_cache.py         recent results
 send_queue.py            bounded queue of files and queries
-background_snippets.py   the port's implementation: reads the cache, fills the queue
+background_snippets.py   implements the port: reads the cache, fills the queue
 redis_client.py          sends the queue to Redis and receives results
 redaction.py             removes secrets before text leaves the gateway
 retrieval.py             composes these parts

@@ -1,4 +1,4 @@
-"""The snippets of a request: what is known by now, while more is asked for in the background."""
+"""Snippets for a request from the cache, while newer ones are queried in the background."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,11 +10,11 @@ from inference.completion.snippet import Snippet
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 
-_SUFFIX_CHARS: Final = 300  # of the question: what comes next says what is missing here
+_SUFFIX_CHARS: Final = 300  # of the query: the text after the cursor helps to find what is missing
 
 
 class BackgroundSnippets:
-    """Implements context's port. Takes microseconds, and waits for nothing."""
+    """Implements SnippetSource. Takes microseconds, and never waits."""
 
     def __init__(self, memory: SnippetCache, outbox: SendQueue) -> None:
         self._memory = memory
@@ -36,7 +36,7 @@ class BackgroundSnippets:
     def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
         for path, text in _texts(admitted.request):
             place = _place(admitted, path)
-            # The length first: to join the current file's two halves takes longer.
+            # Checked first: joining the two parts of the current file takes longer.
             if self._outbox.is_due(place, is_query=False):
                 self._enqueue(admitted, place, "".join(text), is_query=False)
 
@@ -56,12 +56,12 @@ class BackgroundSnippets:
 
 
 def _is_about_a_file(request: CompletionRequest) -> bool:
-    """Raw prompts and chats hold markers and talk, and no file."""
+    """Return whether the request has a file. Raw prompts and chats have none."""
     return bool(request.path) and not request.is_raw and not request.messages
 
 
 def _texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Paths and texts, in parts, of what may be indexed; the current file first."""
+    """Yield the path and text (in parts) of files for the index, the current file first."""
     if len(request.prefix) + len(request.suffix) <= MAX_FILE_CHARS:
         yield request.path, (request.prefix, request.suffix)
     for file in request.files:

@@ -1,5 +1,7 @@
-"""Secrets leave a text before it leaves the gateway, a little at a time: the event loop has other
-things to do."""
+"""Removes secrets from text before it leaves the gateway, in slices.
+
+Other tasks on the event loop run between two slices.
+"""
 
 import asyncio
 from typing import Final
@@ -12,12 +14,13 @@ from inference.context.redaction.redact import (
     redact_private_keys,
 )
 
-# Of ordinary code about 0.3 ms, of text that was made to be slow 2.
+# Ordinary code takes about 0.3 ms, text designed to be slow 2.
 _CHARS_AT_ONCE: Final = 2_000
-_LEAST_CHARS: Final = 100  # a short line costs as much as one of this length
+_LEAST_CHARS: Final = 100  # shorter lines cost as much as one of this length
 
 
 async def redact_in_slices(path: str, text: str) -> str:
+    """Return the text without its secrets. `path` selects the rules of its file type."""
     kind, lines, num_chars = file_type(path), [], 0
     for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []
@@ -26,7 +29,7 @@ async def redact_in_slices(path: str, text: str) -> str:
             num_chars += max(_LEAST_CHARS, min(len(line), MAX_LINE_CHARS))
             if num_chars >= _CHARS_AT_ONCE:
                 num_chars = 0
-                # Cancelled here, nothing was sent.
+                # If cancelled here, nothing was sent.
                 await asyncio.sleep(0)
         lines.append(mask_spans(line, spans))
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""Takes errands to Redis and brings answers back; requests never wait for it.
+"""Sends files and queries to Redis, and receives results. Requests never wait for it.
 
-Redis or the worker may be away: what cannot be delivered is dropped, and requests bring it again.
+If Redis or the worker is down, messages are dropped; later requests send them again.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from inference.retrieval.tenant_lru import MAX_SHARE, TenantLru
 
-POLL_S: Final = 0.1  # for answers, while one is awaited
+POLL_S: Final = 0.1  # for results, while a query is pending
 IDLE_S: Final = 5.0
-MAX_WAIT_S: Final = 30.0  # for an answer
-RESEND_S: Final = 600.0  # an unchanged file: the index may have lost it, or forgotten it
+MAX_WAIT_S: Final = 30.0  # for a result
+RESEND_S: Final = 600.0  # for unchanged files: the index may have lost or dropped them
 _MAX_AWAITED: Final = 1_000
 _MAX_SENT: Final = 50_000  # digests of files
 _PAUSE_S: Final = 1.0
@@ -65,11 +65,11 @@ class RetrievalClient:
         self._clock = clock
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
-        self._awaited: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question id
-        self._sent = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, until
+        self._awaited: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question_id
+        self._sent = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, expiry
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Send messages and receive results until cancelled."""
         while True:
             try:
                 await self._outbox.wait_for_message(timeout_s=POLL_S if self._awaited else IDLE_S)
@@ -84,7 +84,7 @@ class RetrievalClient:
             self._memory.evict_expired()
 
     async def send_pending(self) -> None:
-        """All that waits. Raises RedisError."""
+        """Send everything in the queue. Raises RedisError."""
         while (errand := self._outbox.dequeue()) is not None:
             if errand.is_query:
                 await self._send_query(errand)
@@ -92,7 +92,7 @@ class RetrievalClient:
                 await self._send_message(errand)
 
     async def receive_results(self) -> None:
-        """The answers that are there. Raises RedisError."""
+        """Receive the results that are there. Raises RedisError."""
         self._expire_pending()
         if not self._awaited:
             return
@@ -121,8 +121,11 @@ class RetrievalClient:
         self._bound_pending(errand.tenant_id)
 
     def _bound_pending(self, asker: TenantId) -> None:
-        """One answer is no longer awaited when there are too many: the asker's oldest when he has
-        his share, else that of who has most."""
+        """Drop a pending query if there are too many.
+
+        It is the oldest of the tenant that asked, if it has used its share, otherwise of the tenant
+        with the most queries.
+        """
         counts = Counter(each.tenant_id for each in self._awaited.values())
         if counts[asker] <= _MAX_AWAITED * MAX_SHARE:
             if len(self._awaited) <= _MAX_AWAITED:
@@ -139,7 +142,7 @@ class RetrievalClient:
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, sealed), FIELD, *limits))
 
     def _is_new(self, errand: OutgoingMessage) -> bool:
-        """Notes it, too."""
+        """Return whether the file is new or changed, and note it."""
         if not is_context_file(errand.key.path, errand.text):
             return False
         data = errand.text.encode("utf-8", "surrogatepass")
@@ -159,14 +162,14 @@ class RetrievalClient:
             return
         awaited = self._awaited.pop(found.question_id, None)
         if awaited is None or awaited.tenant_id != tenant_id:
-            return  # too late, or not for whom it was asked
+            return  # too late, or for another tenant
         snippets = tuple(Snippet(each.path, each.text, each.score) for each in found.snippets)
         self._memory.store(awaited.key, snippets)
         if not snippets:
             self._outbox.schedule_retry(awaited.key)
 
     def _expire_pending(self) -> None:
-        """On answers that take too long; the oldest questions are first."""
+        """Drop queries whose results take too long. The oldest queries are first."""
         now_s = self._clock.monotonic_s()
         scopes = set()
         while self._awaited:
@@ -180,13 +183,13 @@ class RetrievalClient:
             self._resend_files(scope)
 
     def _resend_files(self, scope: tuple[str, str]) -> None:
-        """Without a worker to answer there was none to index: the files were lost with it."""
+        """Send all files of the scope again: without a running worker they were not indexed."""
         self._outbox.reset_files(scope)
         self._sent.remove_scope(scope)
 
 
 def _clean(text: str) -> str:
-    """Without lone surrogates, which JSON can bring and UTF-8 cannot."""
+    """Replace lone surrogates, which are valid in JSON but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

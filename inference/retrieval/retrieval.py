@@ -1,4 +1,4 @@
-"""Retrieval, put together: the snippets of requests, and what has to run for them."""
+"""Composes retrieval: the source of snippets and its client."""
 
 from redis.asyncio import Redis
 

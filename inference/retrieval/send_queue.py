@@ -1,5 +1,7 @@
-"""Files and questions that wait to be sent, and when each may be sent again. Bounded; what finds no
-room is not noted as sent, so the next request brings it again."""
+"""A bounded queue of files and queries to send, with the times at which each may be sent again.
+
+Messages that do not fit are not noted as sent, so that the next request sends them.
+"""
 
 import asyncio
 from collections import Counter, deque
@@ -14,11 +16,11 @@ from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUESTIONS: Final = 256
-MAX_OF_TENANT: Final = 4  # one in four: nobody else waits behind one tenant's files
-MAX_NOTED: Final = 25_000  # of files, and as many of questions
+MAX_OF_TENANT: Final = 4  # one in four, so that one tenant does not block the others
+MAX_NOTED: Final = 25_000  # files, and as many queries
 FILE_EVERY_S: Final = 120.0
 QUESTION_EVERY_S: Final = 60.0
-# Nothing was found: the files may be on their way to the index. Twice as long each time.
+# If nothing was found, the files may not be indexed yet. The pause doubles each time.
 FIRST_EMPTY_S: Final = 3.0
 
 
@@ -28,17 +30,17 @@ class OutgoingMessage:
     tenant_id: TenantId
     scope: RetrievalScope
     is_query: bool
-    text: str  # of the file; for a question, around the cursor
+    text: str  # of the file; for a query, around the cursor
 
 
 @dataclass(slots=True)
 class _ResendSchedule:
     due_s: float = 0.0  # monotonic
-    pause_s: float = FIRST_EMPTY_S / 2  # the last one after an empty answer
+    pause_s: float = FIRST_EMPTY_S / 2  # the last pause after an empty result
 
 
 class SendQueue:
-    """One event loop uses it."""
+    """The queue of one gateway. One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -54,7 +56,7 @@ class SendQueue:
         return due is None or due.due_s <= self._clock.monotonic_s()
 
     def enqueue(self, errand: OutgoingMessage) -> None:
-        """Unless there is no room for it."""
+        """Queue the message if there is room."""
         key = errand.tenant_id, errand.is_query
         queue, limit = self._queue(is_query=errand.is_query)
         if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
@@ -65,14 +67,14 @@ class SendQueue:
         self._is_filled.set()
 
     def schedule_retry(self, place: FileKey) -> None:
-        """The place's question has found nothing, or was not answered."""
+        """Schedule the query again: it found nothing, or had no result."""
         due = self._due_questions.get(place)
         if due is not None:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
             due.due_s = self._clock.monotonic_s() + due.pause_s
 
     def reset_files(self, scope: tuple[str, str]) -> None:
-        """The files of this namespace and repository are due again."""
+        """Mark the files of this namespace and repository as due again."""
         self._due_files.remove_scope(scope)
 
     def _postpone(self, errand: OutgoingMessage) -> None:
@@ -83,7 +85,7 @@ class SendQueue:
         noted.set(errand.key, due)
 
     def dequeue(self) -> OutgoingMessage | None:
-        """Questions first: somebody types."""
+        """Return the next message. Queries go first, since a user is typing."""
         queue = self._questions or self._files
         if not queue:
             self._is_filled.clear()
@@ -96,7 +98,7 @@ class SendQueue:
         return errand
 
     async def wait_for_message(self, *, timeout_s: float) -> None:
-        """Until there is something to take, or for so long."""
+        """Wait until the queue is not empty, or for the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._is_filled.wait()
@@ -104,7 +106,7 @@ class SendQueue:
             pass
 
     def clear(self) -> None:
-        """What was not delivered is held no longer than it has to be; requests bring it again."""
+        """Drop all messages. Later requests send them again."""
         self._files.clear()
         self._questions.clear()
         self._num_of_tenant.clear()

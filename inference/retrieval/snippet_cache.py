@@ -1,10 +1,10 @@
-"""What retrieval has found for a place, for a while.
+"""A cache of the snippets that retrieval found for a file.
 
 Rules:
-1. Memory only, and never longer than LIFETIME_S.
-2. A place belongs to a namespace (tenant, epoch, in strict isolation the user): nobody else's
-   request looks there, and a purge leaves it behind.
-3. Nothing comes out that the policy does not allow at that moment.
+1. In memory only, and at most for LIFETIME_S.
+2. A file key belongs to a cache namespace (tenant, epoch, and in strict isolation the user):
+   requests of others do not find it, and a purge makes it unreachable.
+3. Snippets that the current policy does not allow are never returned.
 """
 
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from inference.completion.snippet import Snippet
 from inference.retrieval.tenant_lru import TenantLru
 
 LIFETIME_S: Final = 600.0
-MAX_PLACES: Final = 1_000  # of 8 snippets of 3,000 characters at most
+MAX_PLACES: Final = 1_000  # with up to 8 snippets of 3,000 characters each
 
 
 @dataclass(frozen=True, slots=True)
 class FileKey:
-    """A file in which somebody types."""
+    """A file that a user edits."""
 
     namespace: str
     repository: str
@@ -37,13 +37,16 @@ class FileKey:
 class _CachedSnippets:
     snippets: tuple[Snippet, ...]
     until_s: float
-    # What was allowed under the last policy that asked: policies are replaced, never changed.
+    # The snippets allowed by the last policy. Policies are replaced, never modified.
     policy: TenantPolicy | None = None
     allowed: tuple[Snippet, ...] = field(default=())
 
 
 class SnippetCache:
-    """One event loop uses it. Of a tenant's places the least recently used goes first."""
+    """The snippet cache of one gateway. One event loop uses it.
+
+    The least recently used file of a tenant is evicted first.
+    """
 
     def __init__(self, clock: Clock, *, max_places: int = MAX_PLACES) -> None:
         self._clock = clock
@@ -65,7 +68,7 @@ class SnippetCache:
         self._entries.set(place, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
 
     def evict_expired(self) -> None:
-        """Also what nobody asks for any more."""
+        """Drop expired entries, also those that are no longer requested."""
         now_s = self._clock.monotonic_s()
         for place in [place for place, entry in self._entries.items() if entry.until_s <= now_s]:
             self._entries.remove(place)

@@ -1,8 +1,8 @@
-"""Things noted of places, the least recently noted or used of a tenant's going first.
+"""A bounded map with an LRU order per tenant.
 
 Rules:
-1. Bounded, and no tenant has more than a quarter: who notes much displaces his own.
-2. What is of one scope is found without a look at the rest.
+1. The size is limited, and no tenant has more than a quarter: busy tenants evict their own entries.
+2. Entries of one scope are found without a search.
 """
 
 from collections import OrderedDict
@@ -13,11 +13,11 @@ MAX_SHARE: Final = 0.25  # of one tenant
 
 
 class TenantScoped(Protocol):
-    """Compared and hashed by value."""
+    """A key that belongs to a tenant. Compared and hashed by value."""
 
     @property
     def scope(self) -> tuple[str, str]:
-        """Namespace, which begins with the tenant, and repository."""
+        """The namespace, which begins with the tenant, and the repository."""
 
 
 Key = TypeVar("Key", bound=TenantScoped)
@@ -44,7 +44,7 @@ class TenantLru(Generic[Key, Value]):
         return None if notes is None else notes.get(key)
 
     def touch(self, key: Key) -> None:
-        """It is there; of its tenant's it goes last."""
+        """Mark an existing key as the most recently used of its tenant."""
         self._of_tenant[_tenant(key)].move_to_end(key)
 
     def set(self, key: Key, value: Value) -> None:
@@ -60,7 +60,7 @@ class TenantLru(Generic[Key, Value]):
             self.remove(next(iter(most)))
 
     def remove(self, key: Key) -> None:
-        """It is there."""
+        """Remove an existing key."""
         tenant, scope = _tenant(key), key.scope
         del self._of_tenant[tenant][key]
         self._num_items -= 1

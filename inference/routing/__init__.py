@@ -1,1 +1,1 @@
-"""Which replica a prompt goes to."""
+"""Routing: the choice of the replica for a prompt."""

@@ -1,6 +1,6 @@
-"""route: a prompt goes to the replica that most likely holds its prefix, and has room for it.
+"""The route stage: choose the replica that most likely has the prefix cached and has capacity.
 
-A pool of which no replica is well is asked all the same: trying is how it is found to be back.
+If no replica of a pool is available, one is used nevertheless: that is how its recovery is noticed.
 """
 
 import hashlib
@@ -29,17 +29,17 @@ _PRIORITIES: Final = {
     Mode.DOCSTRING: 2,
     Mode.CHAT: 3,
 }
-_LAST: Final = 4  # warm-ups
-# Two of the largest blocks that engines use by default, a few lines of code.
+_LAST: Final = 4  # for warm-ups
+# Two of the largest default block sizes of engines; a few lines of code.
 _HEAD_TOKENS: Final = 64
-_MAX_RETRIES: Final = 1  # somebody waits
-# As many times the first token's target: 0.4 s for what is typed. A cold prompt of 6,000 tokens
-# takes half of that on a GPU.
+_MAX_RETRIES: Final = 1  # a user waits
+# Times the target of the first token: 0.4 s for inline. On a GPU, a cold prompt of 6,000 tokens
+# takes half of that.
 LATE_TARGETS: Final = 5
 
 
 class Router:
-    """What routing knows besides the request."""
+    """The state that routing needs besides the request."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Router:
         speculation: SpeculationTracker,
         targets_ms: Mapping[Mode, float],
     ) -> None:
-        """`targets_ms`: of the first token."""
+        """`targets_ms` are those of the first token."""
         self.pools = pools
         self.namespaces = namespaces
         self.replicas = replicas
@@ -61,8 +61,11 @@ class Router:
 
 
 def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRequest:
-    """Raises Dropped (shed) for a warm-up whose replica has something else to do, and where an
-    operator has drained all of the pool's."""
+    """Return the request to the engine.
+
+    CompletionDropped (shed) means that a warm-up's replica is busy, or that operators have drained
+    all replicas of the pool. Raises CompletionDropped.
+    """
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.derive_salt(admitted.principal)
     replica, *others = _choose(router, admitted, prompt, salt=salt)
@@ -88,7 +91,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
 def _choose(
     router: Router, admitted: AdmittedRequest, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
-    """The one to ask, and whom to ask if it fails before it begins. Raises Dropped."""
+    """Return the replica to use first, and those to use if it fails. Raises CompletionDropped."""
     every = router.pools.by_name[admitted.pool].replicas
     staying = [replica for replica in every if not router.replicas.is_drained(replica)]
     if not staying:
@@ -106,7 +109,7 @@ def _choose(
 def _drop_unprofitable_speculation(
     router: Router, admitted: AdmittedRequest, well: list[Replica]
 ) -> list[Replica]:
-    """Without those that speculate, where that does not pay for the language."""
+    """Leave out speculating replicas if speculation does not pay off for the language."""
     if router.speculation.is_profitable(admitted.pool, admitted.request.language):
         return well
     return [replica for replica in well if replica.speculation is None] or well
@@ -122,8 +125,10 @@ def _corrected(
 
 
 def _key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
-    """What shares a prefix: the requests of one file; where a client names none, those whose
-    prompts begin alike."""
+    """Return a key that requests with a common prefix share.
+
+    These are the requests for one file, or without a path, those whose prompts begin alike.
+    """
     if request.path:
         return f"{salt}|{request.repository}|{request.path}"
     head = array("I", prompt.token_ids[:_HEAD_TOKENS]).tobytes()

@@ -1,1 +1,1 @@
-"""The layout of a prompt: which segments it has, in which order, within which token budget."""
+"""The layout of a prompt: its segments, their order and their token budgets."""

@@ -1,8 +1,7 @@
-"""A chat becomes a prompt: the model's own template around the turns that fit.
+"""Makes a prompt from a chat: the model's chat template around the turns that fit.
 
-What does not fit is cut from the oldest turn on, whole turns at a time; the system's message and
-the newest turn stay, cut only where they alone are beyond the budget. A model without a template
-gets the texts one after the other.
+Whole turns are dropped, the oldest first. The system messages and the newest turn are kept, and are
+truncated only if they exceed the budget alone. Without a template, the texts are concatenated.
 """
 
 from collections.abc import Sequence
@@ -27,21 +26,21 @@ from inference.context.tokenization.text_window import head, last_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest
 
-# On average no text has more: what is longer cannot fit and need not be encoded to know it.
+# No text has more on average: a longer one cannot fit, so it need not be encoded.
 _MAX_CHARS_PER_TOKEN: Final = 8
-# Longer than the longest secret that a rule finds within a line, such as a signed token.
+# Longer than the longest secret within a line that a rule finds, such as a signed token.
 _MAX_SECRET_CHARS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
     message: ChatMessage
-    token_ids: list[int]  # of its text, as far as it is wanted
+    token_ids: list[int]  # of its text, as far as it is included
 
 
 @dataclass(frozen=True, slots=True)
 class _SafeEncoder:
-    """Encodes texts without their secrets."""
+    """Encodes texts after removing their secrets."""
 
     tokens: Tokenizer
     kind: FileType  # of the file that the chat is about
@@ -65,8 +64,8 @@ class _SafeEncoder:
         seen = self._safe_tail(seen, self._num_chars(seen, max_tokens))
         return self._encode(seen)[-max_tokens:]
 
-    # Half a secret does not look like one. So texts are cut between lines; where a line is too
-    # long for that, its secrets are removed before it is cut.
+    # A part of a secret does not look like one. Texts are therefore cut between lines. If a line is
+    # too long for that, its secrets are removed before it is cut.
 
     def _safe_head(self, text: str, max_chars: int) -> str:
         seen = head(text, max_chars=max_chars)
@@ -84,8 +83,10 @@ class _SafeEncoder:
         return self.tokens.encode(redact_text(text, self.kind))
 
     def _num_chars(self, seen: str, max_tokens: int) -> int:
-        """Return how many characters hold that many tokens, and a quarter more: searching for
-        secrets takes longer than encoding."""
+        """Return about how many characters hold that many tokens, plus a quarter.
+
+        Fewer characters save time, since searching for secrets takes longer than encoding.
+        """
         num_tokens = max(len(self.tokens.encode(seen)), 1)
         return max(len(seen) * max_tokens * 5 // (num_tokens * 4), 1)
 
@@ -93,9 +94,12 @@ class _SafeEncoder:
 def build_chat_prompt(
     writer: PromptWriter, messages: Sequence[ChatMessage], *, max_tokens: int, path: str = ""
 ) -> Prompt:
-    """At least one message; they lose their secrets. `path`: of the file that the chat is about,
-    "" if it is not known. Raises BadRequest: `invalid_messages` when the model's template does not
-    take these turns, `prompt_too_long` when it leaves them no room."""
+    """Build a prompt from at least one message, without secrets.
+
+    `path` is that of the file that the chat is about, or "". The codes of BadRequest are
+    `invalid_messages` (the template rejects these turns) and `prompt_too_long` (the system messages
+    leave no room). Raises BadRequest.
+    """
     token_ids = _encode(writer, messages, max_tokens, file_type(path))
     return Prompt(
         token_ids=token_ids,
@@ -109,7 +113,7 @@ def _encode(
     writer: PromptWriter, messages: Sequence[ChatMessage], max_tokens: int, kind: FileType
 ) -> list[int]:
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
-    around = -(-len(empty) // len(messages))  # what the template adds to a turn, on average
+    around = -(-len(empty) // len(messages))  # tokens that the template adds per turn, on average
     encoder = _SafeEncoder(writer.tokenizer, kind)
     turns = _fitting(encoder, messages, around=around, max_tokens=max_tokens)
     while True:
@@ -123,7 +127,7 @@ def _encode(
 def _fitting(
     encoder: _SafeEncoder, messages: Sequence[ChatMessage], *, around: int, max_tokens: int
 ) -> list[_Turn]:
-    """The system's messages at the beginning, and of the others the newest."""
+    """Return the leading system messages and the newest of the other turns that fit."""
     num_system = _num_system([message.role for message in messages])
     room = max(max_tokens - around * (num_system + 1), 0)
     system: list[_Turn] = []
@@ -144,24 +148,27 @@ def _fitting(
 
 
 def _num_system(roles: Sequence[str]) -> int:
-    """How many messages of the system's stand at the beginning; the last is none of them."""
+    """Return the number of leading system messages. The last message never counts."""
     return len(list(takewhile(lambda role: role == "system", roles[:-1])))
 
 
 def _from_the_user_on(turns: list[_Turn]) -> list[_Turn]:
-    """Templates want it so; an answer without its question helps nobody either."""
+    """Drop turns before the first of the user. Templates require this order."""
     first = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
     return turns[first:]
 
 
 def _shortened(turns: list[_Turn], excess: int) -> list[_Turn]:
-    """Less the oldest turn, or the newest cut at its beginning, where only that is left."""
+    """Drop the oldest turn. If only the newest is left, truncate its beginning.
+
+    Raises BadRequest.
+    """
     num_system = _num_system([turn.message.role for turn in turns])
     if len(turns) > num_system + 1:
         return turns[:num_system] + _from_the_user_on(turns[num_system + 1 :])
     newest = turns[-1]
     if not newest.token_ids:
-        raise BadRequest("prompt_too_long", "The system's messages leave no room.")
+        raise BadRequest("prompt_too_long", "The system messages leave no room.")
     return [*turns[:-1], _Turn(newest.message, newest.token_ids[excess:])]
 
 
@@ -174,7 +181,8 @@ def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
         pieces = writer.chat_template.render([turn.message for turn in turns])
     except ChatTemplateError:
         raise BadRequest(
-            "invalid_messages", "The model's chat template does not take these roles in this order."
+            "invalid_messages",
+            "The model's chat template does not allow these roles in this order.",
         ) from None
     token_ids: list[int] = []
     for piece in pieces:

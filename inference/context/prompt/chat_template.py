@@ -1,9 +1,7 @@
-"""A model's own chat template, as its makers ship it: in `chat_template.jinja` beside the
-tokenizer, or in `tokenizer_config.json`.
+"""A model's chat template, from `chat_template.jinja` or `tokenizer_config.json`.
 
-The template is the operator's, and still runs in Jinja's sandbox. It never sees what a message
-says: each text is a placeholder while it is rendered, so that nothing a customer writes can become
-one of the template's own tokens.
+The operator installs it, but it still runs in Jinja's sandbox. It never receives the text of a
+message: a placeholder stands for each. Customers' text thus cannot become a special token.
 """
 
 import json
@@ -23,16 +21,16 @@ from caret.foundation.clock import Clock
 from caret.foundation.environment import BadSetting
 from inference.completion.incoming_request import ChatMessage
 
-_PLACEHOLDER: Final = re.compile("\ue000([0-9]+)\ue001")  # characters that no text needs
+_PLACEHOLDER: Final = re.compile("\ue000([0-9]+)\ue001")  # private-use characters
 
 
 class ChatTemplateError(Exception):
-    """The template does not take these messages, in this order."""
+    """The template rejects these messages or their order."""
 
 
 class ChatTemplate:
     def __init__(self, source: str, *, special_tokens: dict[str, str], clock: Clock) -> None:
-        """Raises BadSetting when it is no template."""
+        """Compile the template. Raises BadSetting."""
         self._template = _compile(source, clock)
         self._special_tokens = special_tokens
 
@@ -41,8 +39,10 @@ class ChatTemplate:
         return self._special_tokens.get("eos_token")
 
     def render(self, messages: Sequence[ChatMessage]) -> list[str | int]:
-        """The prompt's pieces: the template's own text, and the index of a message where its text
-        belongs. Ends where the assistant is to speak. Raises ChatTemplateError."""
+        """Return the template's own text, and the index of a message where its text belongs.
+
+        The result ends where the assistant's turn begins. Raises ChatTemplateError.
+        """
         listed = [
             {"role": each.role, "content": f"\ue000{index}\ue001"}
             for index, each in enumerate(messages)
@@ -58,7 +58,10 @@ class ChatTemplate:
 
 
 def load_chat_template(folder: str, clock: Clock) -> ChatTemplate | None:
-    """None: the model has none, or the tokenizer is a name on the hub. Raises BadSetting."""
+    """Return the model's template; None: it has none, or `folder` is a name on the hub.
+
+    Raises BadSetting.
+    """
     config = _read_json(Path(folder) / "tokenizer_config.json")
     file = Path(folder) / "chat_template.jinja"
     source = file.read_text() if file.is_file() else _default(config.get("chat_template"))
@@ -70,7 +73,7 @@ def load_chat_template(folder: str, clock: Clock) -> ChatTemplate | None:
 
 
 class _GenerationTag(Extension):
-    """`{% generation %}` marks for training what the assistant says; here it changes nothing."""
+    """Ignores `{% generation %}`, which only marks the assistant's text for training."""
 
     tags = {"generation"}  # noqa: RUF012  # as Jinja declares it
 
@@ -83,7 +86,7 @@ def _compile(source: str, clock: Clock) -> Template:
     def now(form: str) -> str:
         return datetime.fromtimestamp(clock.now_ms() / 1000, UTC).strftime(form)
 
-    # As the transformers library sets it up, by which templates are written.
+    # Set up like the transformers library, for which templates are written.
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True,
         lstrip_blocks=True,
@@ -99,7 +102,7 @@ def _compile(source: str, clock: Clock) -> Template:
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:
-    # Jinja's own would escape for HTML.
+    # Jinja's own filter escapes for HTML.
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
@@ -108,7 +111,7 @@ def _refuse(_message: str) -> None:
 
 
 def _default(template: Any) -> str | None:
-    """A text, or several by name, of which one is the default."""
+    """Return the default of several named templates, or the only one."""
     if isinstance(template, str):
         return template
     named = {each["name"]: each["template"] for each in template or []}
@@ -126,5 +129,5 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads(file.read_text())
     except ValueError as error:
-        raise BadSetting(f"{file} is no JSON.") from error
+        raise BadSetting(f"{file} is not valid JSON.") from error
     return config

@@ -1,12 +1,12 @@
-"""The text around the cursor, as a layout wants it shown to the model. Pure."""
+"""The text around the cursor, as a layout shows it to the model. Pure."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-# Closing brackets and quotes, then what may end a statement's head. Nothing is given back: where
-# two runs of blanks may share one, a long line would take time that grows with its square.
+# Closing brackets and quotes, then what may end the head of a statement. The quantifiers are
+# possessive: with backtracking over blanks, a long line would take quadratic time.
 _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 
 
@@ -15,19 +15,21 @@ class CursorText:
     prefix: str
     suffix: str
     healed_prefix: str = (
-        ""  # what was withheld of the prefix's end: the completion has to begin with it
+        ""  # the end of the prefix that is withheld: the completion must begin with it
     )
 
     def strip_closers(self) -> "CursorText":
-        """With the suffix from the next line on, where the cursor's own line says no more than what
-        an editor has closed; else as it is."""
+        """Skip the rest of the cursor's line if it consists of closing brackets and the like.
+
+        Editors insert these automatically.
+        """
         rest = line_after(self.suffix)
         if not rest or not _CLOSERS.fullmatch(rest.strip()):
             return self
         return CursorText(self.prefix, self.suffix[len(rest) :], self.healed_prefix)
 
     def heal(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
-        """Without the word that is being typed."""
+        """Withhold the word that is being typed."""
         line = line_before(self.prefix)
         kept, healed = split_word(line)
         if not healed:
@@ -37,11 +39,11 @@ class CursorText:
 
 
 def line_before(prefix: str) -> str:
-    """What stands before the cursor on its line. A text is never divided for it: it may be long."""
+    """Return the part of the cursor's line before the cursor, without splitting the whole text."""
     return prefix[prefix.rfind("\n") + 1 :]
 
 
 def line_after(suffix: str) -> str:
-    """What stands behind the cursor on its line."""
+    """Return the part of the cursor's line after the cursor."""
     end = suffix.find("\n")
     return suffix if end < 0 else suffix[:end]

@@ -1,11 +1,11 @@
-"""How a family names repositories and files in its prompts."""
+"""The headers of repositories and files in prompts, in the format of a model family."""
 
 from typing import Final
 
 from inference.context.prompt.model_families import ModelFamily
 from inference.context.tokenization.tokenizer import Tokenizer
 
-_MAX_HEADER_TOKENS: Final = 64  # a longer path is no name
+_MAX_HEADER_TOKENS: Final = 64  # longer paths are truncated
 
 
 class FileHeaders:
@@ -15,7 +15,7 @@ class FileHeaders:
         self._separator = _marker(tokens, family.file_separator)
 
     def encode_repository(self, name: str) -> list[int]:
-        """Empty where the family has no word for it, or it has no name."""
+        """Return the repository's header; empty if it has no name or the family has no marker."""
         return [*self._repository, *self._encode_line(name)] if name and self._repository else []
 
     def encode_file(self, path: str) -> list[int]:

@@ -1,11 +1,10 @@
-"""Fill-in-the-middle prompts that a client has rendered for some model, parsed back into their
-parts, so that they can be rendered anew for ours.
+"""Parses fill-in-the-middle prompts that a client rendered for some model.
 
-Rules:
-1. Pure; the families' markers are data (`fim.FAMILIES`).
-2. Only a prompt that is of one form from its first to its last character is parsed. Each marker
-   stands in it once: a file that mentions markers makes it ambiguous, and nothing is guessed.
-3. Of the other files the last are taken, as many as a request may have: they are the nearest.
+The parts are then rendered again for our model. Rules:
+1. Pure; the markers of families are data (`model_families.FAMILIES`).
+2. A prompt is parsed only if all of it has one format. Each marker must occur once: a file that
+   contains markers makes the prompt ambiguous, and nothing is guessed.
+3. The last other files are kept, up to the limit of a request: they are nearest to the cursor.
 
     [begin] [repository name\\n] [separator path\\n text]... <pre> P <suf> S <mid>      PSM
                                                             <pre> <suf> S <mid> P      variant 2
@@ -19,7 +18,7 @@ from typing import Final
 from inference.context.prompt.model_families import FAMILIES, ModelFamily
 from inference.gateway.receive import MAX_FILES
 
-_SPACE: Final = "▁"  # as tokenizers write the space that belongs to a marker
+_SPACE: Final = "▁"  # tokenizers write the space of a marker so
 _PATH: Final = re.compile(r"""[^\s:;=(){}\[\]<>"'`,]{1,512}""")
 _CODESTRAL_FILE: Final = "+++++ "
 _CODESTRAL_HEADER: Final = re.compile(r"(?:\A|\n\n)\+{5} ([^\n]{1,512})\n")
@@ -27,7 +26,7 @@ _CODESTRAL_HEADER: Final = re.compile(r"(?:\A|\n\n)\+{5} ([^\n]{1,512})\n")
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    path: str  # "" when the prompt does not tell
+    path: str  # "" if unknown
     text: str
 
 
@@ -37,11 +36,11 @@ class ParsedFimPrompt:
     suffix: str
     path: str = ""
     repository: str = ""
-    files: tuple[ParsedFile, ...] = ()  # the nearest to the cursor last
+    files: tuple[ParsedFile, ...] = ()  # nearest to the cursor last
 
 
 def parse_fim_prompt(prompt: str) -> ParsedFimPrompt | None:
-    """None: it is no such prompt, or not without doubt."""
+    """Return the parts; None: the prompt has no known format, or is ambiguous."""
     parsed = (_parse(family, prompt) for family in FAMILIES)
     return next((each for each in parsed if each is not None), None)
 
@@ -66,7 +65,7 @@ def _parse(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
 
 
 def _split(family: ModelFamily, text: str) -> dict[str, str] | None:
-    """The text after each marker, in the markers' order, with what precedes them as `head`."""
+    """Return the text after each marker, in their order, and the text before them as `head`."""
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
     written = {name: _written(marker) for name, marker in names.items() if marker is not None}
     if any(text.count(marker) != 1 for marker in written.values()):
@@ -82,7 +81,7 @@ def _split(family: ModelFamily, text: str) -> dict[str, str] | None:
 
 
 def _ends(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
-    """Prefix and suffix, by the order in which the markers stand."""
+    """Return prefix and suffix, by the order of the markers; None: an unknown order."""
     order = [name for name in parts if name != "head"]
     after = _unpadded(parts) if family.prefix.startswith(_SPACE) else parts
     if order == ["suffix", "prefix", "middle"]:
@@ -97,7 +96,7 @@ def _ends(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
 
 
 def _unpadded(parts: dict[str, str]) -> dict[str, str]:
-    """Code Llama's `<PRE> P <SUF>S <MID>`: the spaces beside the markers are the format's."""
+    """Remove the spaces of Code Llama's format: `<PRE> P <SUF>S <MID>`."""
     return {
         "prefix": parts["prefix"].removeprefix(" ").removesuffix(" "),
         "suffix": parts["suffix"].removesuffix(" "),
@@ -106,7 +105,7 @@ def _unpadded(parts: dict[str, str]) -> dict[str, str]:
 
 
 def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
-    """The repository and the other files; prefix and suffix are left empty."""
+    """Parse the repository and the other files. Prefix and suffix are left empty."""
     repository = ""
     separator, marker = family.file_separator, family.repository
     if marker is not None and head.startswith(marker):
@@ -118,10 +117,10 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
         return ParsedFimPrompt("", "", repository=repository)
     if separator is None or not head.startswith(separator):
         return None
-    # The first is empty, or all that is before the last sections.
+    # The first part is empty, or everything before the last sections.
     _, *sections = head.rsplit(separator, MAX_FILES + 1)
     files = [_file(section) for section in sections]
-    # The last is the current file's, of which only the path stands here.
+    # The last section is the current file's, with only its path.
     current = files.pop() if not files[-1].text else ParsedFile("", "")
     return ParsedFimPrompt(
         "", "", path=current.path, repository=repository, files=tuple(files[-MAX_FILES:])
@@ -129,7 +128,7 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
 
 
 def _file(section: str) -> ParsedFile:
-    """Some clients give paths, others only texts."""
+    """Parse a file. Some clients send paths, others only texts."""
     first, found, rest = section.partition("\n")
     if _PATH.fullmatch(first.strip()) and (found or not rest):
         return ParsedFile(first.strip(), rest)
@@ -137,12 +136,12 @@ def _file(section: str) -> ParsedFile:
 
 
 def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
-    """`+++++ path`, and the file; the last is the current one."""
+    """Parse `+++++ path` headers with their files; the last file is the current one."""
     before, *rest = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
     nearest = prefix[len(before) :] if len(rest) > MAX_FILES else prefix
     _, *sections = _CODESTRAL_HEADER.split(nearest)
     pairs = list(zip(sections[::2], sections[1::2], strict=True))
-    if not pairs:  # what looked like a header is code
+    if not pairs:  # the apparent header was code
         return ParsedFimPrompt(prefix, suffix)
     path, text = pairs.pop()
     files = tuple(ParsedFile(name.strip(), each) for name, each in pairs)
@@ -150,7 +149,7 @@ def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
 
 
 def _kin(family: ModelFamily) -> frozenset[str]:
-    """The markers before the parts, of all families that write the parts like this one."""
+    """Return the markers of files and repositories of all families with the same prefix marker."""
     alike = [each for each in FAMILIES if each.prefix == family.prefix]
     markers = (marker for each in alike for marker in (each.file_separator, each.repository))
     return frozenset(marker for marker in markers if marker is not None)

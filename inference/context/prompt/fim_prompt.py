@@ -1,5 +1,4 @@
-"""The middle of a file: the texts around the cursor and from other files become a prompt, laid out
-for the engine's prefix cache, exactly within a limit."""
+"""Builds fill-in-the-middle prompts, laid out for the prefix cache, exactly within the limit."""
 
 from dataclasses import replace
 from typing import Final
@@ -34,10 +33,10 @@ from inference.context.sources.deduplication import drop_duplicates
 from inference.context.tokenization.tokenized_lines import PromptWindow
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
-# Other files are not looked at beyond this share of the budget, unless their own share is more.
+# Other files use at most this share of the budget, unless their own share is larger.
 _MAX_FILES_SHARE: Final = 0.5
-# The prefix's wish is rounded up to a sixteenth of the budget: else each keystroke would take a
-# token from the suffix's end, and with it all that stands behind the suffix out of the cache.
+# The prefix's request is rounded up to a sixteenth of the budget. Otherwise each keystroke would
+# take a token from the suffix's end, and everything after the suffix would miss the prefix cache.
 _STEPS: Final = 16
 
 
@@ -48,6 +47,10 @@ def build_fim_prompt(
     *,
     max_tokens: int,
 ) -> Prompt:
+    """Build a prompt of at most `max_tokens`, without secrets and excluded snippets.
+
+    Parts that do not fit are truncated by their shares of the token budget (see `token_budget`).
+    """
     request = admitted.request
     layout = writer.get_layout(admitted.variant)
     order = resolve_order(layout, writer.family)
@@ -69,7 +72,7 @@ def build_fim_prompt(
     context = sources.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
     room -= num_context_tokens
-    # What nobody is estimated to need is there for a suffix that is denser than estimated.
+    # Tokens that no estimate claims are left for a suffix that is denser than estimated.
     suffix = encode.encode_after(text.suffix, max_tokens=room - budget.prefix)
     window = encode.encode_before(
         text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
@@ -102,7 +105,7 @@ def _gathered(
     encode: PromptEncoder,
     wanted: TokenBudget,
 ) -> ContextItems:
-    """As much as could be of use, before it is known what fits."""
+    """Return all items that could be useful, before the budget is known."""
     request = admitted.request
     nominal, shares = PROMPT_TOKENS[request.tier], get_shares(admitted.variant)
     wished = build_file_items(request, encode, ranking=get_ranking(admitted.variant))
@@ -123,8 +126,7 @@ def _worth_showing(
     encode: PromptEncoder,
     files: list[ContextItem],
 ) -> list[Snippet]:
-    """Of what was found: what the policy allows, and neither the own file's text nor that of
-    `files` has anyway."""
+    """Return the snippets that the policy allows and that the prompt does not contain already."""
     if not snippets:
         return []
     request, policy = admitted.request, admitted.principal.snapshot.policy
@@ -148,7 +150,7 @@ def _worth_showing(
 
 
 def _wanted(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
-    """By estimate, so that each text is encoded once; the encoder holds to what it is given."""
+    """Estimate the tokens wanted, so that each text is encoded once. Limits are enforced later."""
     step = nominal // _STEPS
     return TokenBudget(
         prefix=-(-_estimate(writer, text.prefix) // step) * step,
@@ -159,7 +161,7 @@ def _wanted(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget
 
 
 def _estimate(writer: PromptWriter, text: str) -> int:
-    # A fifth more than on average: code denser than the sample must not be starved.
+    # A fifth more than on average, so that denser code gets enough.
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 
 

@@ -1,12 +1,12 @@
-"""Where the parts of a prompt stand, and which part of a text is one: as data, by name.
+"""The layouts of prompts, as data: the order of segments and the beginning of windows.
 
-An engine's prefix cache hits as far as a prompt begins like an earlier one. So what stays put comes
-first, what is being typed last, and what begins a window is chosen by its content:
+The prefix cache hits as far as a prompt equals the beginning of an earlier one. Stable segments
+therefore come first, and text that is being typed last. Windows begin at lines chosen by content:
 
-    begin | repository | other files | what was found | suffix | prefix       "stable"
-    `---- stays while a file is open ----------------'  `-- while one types
+    begin | repository | other files | snippets | suffix | prefix            "stable"
+    `---- constant while a file is open ----------'  `-- while typing
 
-The other layouts are there to be compared with, in experiments and in the benchmark `typing`.
+The other layouts are for comparison, in experiments and in the benchmark `typing`.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from inference.context.tokenization.tokenizer import Tokenizer
 @dataclass(frozen=True, slots=True)
 class PromptLayout:
     name: str
-    order: FimOrder | None  # None: suffix first, in the way that suits the family best
+    order: FimOrder | None  # None: suffix first, in the order that suits the family best
     is_anchored: bool = True  # windows begin with lines chosen by content; False: they slide
-    # Other files by path, so that an edit in one does not move the others; False: best nearest.
+    # Sort other files by path, so that an edit in one does not move the others; False: best last.
     has_sorted_files: bool = False
-    # Whether the suffix begins with the next line while nothing but closing brackets and the like
-    # follows the cursor: an editor writes and removes those with every other keystroke, and the
-    # filter drops them where the completion repeats them.
+    # Begin the suffix with the next line if only closing brackets and the like follow the cursor.
+    # Editors insert and remove these at every other keystroke. The filter drops them if the
+    # completion repeats them.
     has_stripped_closers: bool = False
 
 
@@ -41,7 +41,7 @@ LAYOUTS: Final = {
         PromptLayout("spm", FimOrder.SPM),
         PromptLayout("spm2", FimOrder.SPM_VARIANT_2),
         PromptLayout("psm", FimOrder.PSM),
-        # What most tools do, to compare with.
+        # Common in other tools, for comparison.
         PromptLayout("psm-sliding", FimOrder.PSM, is_anchored=False),
         PromptLayout("spm-sliding", FimOrder.SPM, is_anchored=False),
     )
@@ -50,7 +50,7 @@ LAYOUTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FimMarkers:
-    """A family's markers as token ids; each is a list of one, or empty where there is none."""
+    """The markers of a family as token IDs. Each is a list of one, or empty if there is none."""
 
     begin: list[int]
     prefix: list[int]
@@ -60,24 +60,24 @@ class FimMarkers:
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """What goes into a prompt, already within the budget, as token ids."""
+    """The parts of a prompt as token IDs, already within the budget."""
 
-    context: list[SegmentTokens]  # repository, other files, what was found
+    context: list[SegmentTokens]  # repository, other files, snippets
     suffix: list[int]
     prefix: list[int]
-    typed: list[int]  # of the prefix what comes after the anchor; empty in orders without one
+    typed: list[int]  # the part of the prefix after the anchor; empty in orders without one
 
 
 def get_layout(name: str) -> PromptLayout:
-    """Raises BadSetting."""
+    """Return the layout. Raises BadSetting."""
     if layout := LAYOUTS.get(name):
         return layout
-    raise BadSetting(f"There is no layout {name}; there are {', '.join(LAYOUTS)}.")
+    raise BadSetting(f"Unknown layout {name}; the layouts are {', '.join(LAYOUTS)}.")
 
 
 def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:
-    """How a family's markers stand in a layout."""
-    if family.middle is None:  # nothing else can be said without that marker
+    """Return the order of the markers for a family in a layout."""
+    if family.middle is None:  # without a middle marker only this order is possible
         return FimOrder.SPM
     if layout.order is not None:
         return layout.order
@@ -85,7 +85,7 @@ def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:
 
 
 def ends_with_text(order: FimOrder, family: ModelFamily) -> bool:
-    """Whether the model writes right behind the prefix, with no marker between."""
+    """Return whether the model writes directly after the prefix, without a marker between."""
     return family.middle is None or order in (FimOrder.SPM_VARIANT_2, FimOrder.EFIM)
 
 
@@ -108,14 +108,14 @@ def stop_token_ids(family: ModelFamily, tokens: Tokenizer) -> list[int]:
 
 
 def lay_out(order: FimOrder, markers: FimMarkers, parts: PromptParts) -> list[int]:
-    """The whole prompt."""
+    """Return the whole prompt."""
     return join_token_ids(lay_out_segments(order, markers, parts))
 
 
 def lay_out_segments(
     order: FimOrder, markers: FimMarkers, parts: PromptParts
 ) -> list[SegmentTokens]:
-    """Begin, context, then prefix and suffix in the order."""
+    """Return the segments: begin, context, then prefix and suffix in the given order."""
     return [_marker(markers.begin), *parts.context, *_ORDERS[order](markers, parts)]
 
 

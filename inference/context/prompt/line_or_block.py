@@ -1,7 +1,8 @@
-"""Whether a completion that nobody asked for in particular is a line or a block.
+"""Decides whether an automatic completion is one line or a block.
 
-A line, as a rule: it is read at a glance. A block where the cursor stands after what opens one, and
-on a fresh line where a paragraph begins: at the top, after a blank line, a comment or a decorator.
+Usually it is one line, which users can read at a glance. It is a block after text that opens a
+block, and on an empty line that begins a paragraph: at the top of a file, or after a blank line, a
+comment or a decorator.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Fill-in-the-middle formats as data, one entry a model family.
+"""Fill-in-the-middle formats as data, one entry per model family.
 
-P is the text before the cursor, S the text after it; the model writes the middle after the last
-marker. PSM and SPM name the order (Bavarian et al. 2022, arXiv 2207.14255). A family is recognised
-by its markers: all of them are single tokens of its tokenizer.
+P is the text before the cursor, S the text after it. The model writes the middle after the last
+marker. PSM and SPM name the order (Bavarian et al. 2022, arXiv 2207.14255). A family is detected by
+its markers, which are all single tokens of its tokenizer.
 """
 
 from collections.abc import Callable
@@ -26,14 +26,14 @@ class ModelFamily:
     order: FimOrder
     prefix: str
     suffix: str
-    middle: str | None  # None: the model writes right after the last part
-    file_separator: str | None = None  # None: other files come as comments
+    middle: str | None  # None: the model writes directly after the last part
+    file_separator: str | None = None  # None: other files have comments as headers
     repository: str | None = None
     begin: str | None = None  # the first token of every prompt
-    ends: tuple[str, ...] = ()  # further tokens that end a completion, where the tokenizer has them
+    ends: tuple[str, ...] = ()  # further tokens that end a completion, if the tokenizer has them
 
 
-# The order matters: the first family all of whose markers the tokenizer knows is the one.
+# The order matters: the first family is chosen whose markers the tokenizer knows.
 FAMILIES: Final = (
     ModelFamily(
         name="qwen",
@@ -118,7 +118,7 @@ FAMILIES: Final = (
 )
 
 
-# These have StarCoder's vocabulary, and were trained in another order: a pool has to name them.
+# These have StarCoder's vocabulary but were trained in another order: a pool must name them.
 FAMILIES_BY_NAME: Final = tuple(
     ModelFamily(
         name=name,
@@ -145,16 +145,16 @@ ALL_MARKERS: Final = frozenset(
 
 
 def get_family(name: str) -> ModelFamily:
-    """Raises BadSetting."""
+    """Return the family. Raises BadSetting."""
     for family in (*FAMILIES, *FAMILIES_BY_NAME):
         if family.name == name:
             return family
     known = ", ".join(family.name for family in (*FAMILIES, *FAMILIES_BY_NAME))
-    raise BadSetting(f"There is no model family {name}; there are {known}.")
+    raise BadSetting(f"Unknown model family {name}; the families are {known}.")
 
 
 def detect_family(token_id: Callable[[str], int | None], *, model: str) -> ModelFamily:
-    """The family of a tokenizer. Raises BadSetting when it is none that we know."""
+    """Return the family of a tokenizer by its markers. Raises BadSetting."""
     for family in FAMILIES:
         markers = (
             family.prefix,

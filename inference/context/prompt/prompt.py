@@ -1,4 +1,4 @@
-"""The finished prompt, as the engine takes it."""
+"""The finished prompt for the engine."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ class Prompt:
     token_ids: list[int]
     stop_token_ids: list[int]  # the family's markers and ends: any of them ends the completion
     is_single_line: bool  # the completion ends with the line
-    num_files: int = 0  # other files that are in it, whole or in part
+    num_files: int = 0  # other files in the prompt, whole or in part
     num_snippets: int = 0
-    # Of its beginning, how many tokens stay as they are wherever in its file the cursor stands.
+    # Number of leading tokens that do not depend on the position of the cursor in its file.
     num_stable_tokens: int = 0
-    # What of the text before the cursor is not in the prompt: a word that is being typed. The
-    # completion begins with it, or is none (see inference.filtering.token_healing).
+    # The word before the cursor that is withheld from the prompt. The completion must begin with it
+    # (see inference.filtering.token_healing).
     healed_prefix: str = ""
-    segments: tuple[Segment, ...] = ()  # in order; of all its tokens
+    segments: tuple[Segment, ...] = ()  # in order, of all tokens

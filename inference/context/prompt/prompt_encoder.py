@@ -1,7 +1,7 @@
-"""One request's texts to tokens, each within its own limit; exact, by the model's tokenizer.
+"""Encodes the texts of one request, each within its own limit, by the model's tokenizer.
 
-Whatever is not being typed right now has lost its secrets. Windows begin with lines that are chosen
-by their content (see `window`), unless the layout wants them to slide.
+Secrets are removed from all text except the line being typed. Windows begin with lines that are
+chosen by content (see `text_window`), unless the layout uses sliding windows.
 """
 
 from typing import Final
@@ -25,14 +25,14 @@ from inference.context.tokenization.text_window import head, last_lines, tail
 from inference.context.tokenization.tokenized_lines import PromptWindow
 from inference.context.tokenization.ttl_cache import PartitionKey, digest
 
-# How many more characters than on average so many tokens may have: comments, long names.
+# Comments and long names have this many times more characters per token than average.
 _ROOMY: Final = 1.5
-MAX_PARSING_S: Final = 0.04  # of one request; an outline takes 2 to 4 ms
+MAX_PARSING_S: Final = 0.04  # for one request; an outline takes 2 to 4 ms
 
 
 class PromptEncoder:
     def __init__(self, writer: PromptWriter, holder: PartitionKey, *, path: str) -> None:
-        """`path`: of the file in which the cursor stands."""
+        """`path` is that of the cursor's file."""
         self._writer = writer
         self._tokens = writer.tokenizer
         self._holder = holder
@@ -44,7 +44,7 @@ class PromptEncoder:
         return self._tokens.encode(text)
 
     def encode_before(self, text: str, *, max_tokens: int, is_anchored: bool) -> PromptWindow:
-        """The end of the text before the cursor; its last line is as it was typed."""
+        """Encode the end of the text before the cursor. The line being typed is not redacted."""
         max_chars = self._max_chars(max_tokens)
         seen = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
         if not self._tokens.has_line_splits:
@@ -54,8 +54,8 @@ class PromptEncoder:
         typed = (
             self.encode_text(seen[start:][-max_chars:]) if start < len(seen) or not seen else None
         )
-        # Behind an endless line nothing is missing; and what is settled does not depend on how far
-        # the last line was typed.
+        # Before a very long line nothing else fits. The choice of stable lines must not depend on
+        # how much of the last line was typed.
         room = max_chars if len(seen) - start < max_chars else 0
         settled = last_lines(seen[:start], max_chars=room) if room else ""
         passage = self._passages.get_last_lines(settled, self._kind, max_tokens=max_tokens)
@@ -65,8 +65,10 @@ class PromptEncoder:
         return passage.anchor(typed, max_tokens=max_tokens, is_whole=is_whole)
 
     def encode_after(self, text: str, *, max_tokens: int) -> list[int]:
-        """The beginning of the text after the cursor, whole lines where possible; what stands on
-        the cursor's own line is as it was typed."""
+        """Encode the beginning of the text after the cursor, in whole lines if possible.
+
+        The rest of the cursor's own line is not redacted.
+        """
         max_chars = self._max_chars(max_tokens)
         seen = redact_private_keys(text[: max_chars + MAX_KEY_CHARS])
         if not self._tokens.has_line_splits:
@@ -80,23 +82,26 @@ class PromptEncoder:
         return passage.clip_beginning(typed, max_tokens=max_tokens)
 
     def encode_file(self, file: ContextFile) -> list[int]:
-        """Another file under its path, empty when it is no context. In at most MAX_OUTLINE_TOKENS:
-        whole if it is so short, else its outline, or its head where it has none (or no time is
-        left for it; remembered like any other, so that the prompt's beginning stays as it is)."""
+        """Encode another file with its header; empty if it is not suitable as context.
+
+        At most MAX_OUTLINE_TOKENS: the whole file if it is short, otherwise its outline. The head
+        of the file replaces an outline that does not exist or that takes too long. The result is
+        cached in any case, so that the prompt's beginning stays the same.
+        """
         key = digest(f"{file.path}\0{file.text}", self._holder, b"file")
         return self._writer.items.get_or_compute(
             key, lambda: self._encode_file(file), holder=self._holder
         )
 
     def encode_snippet(self, snippet: Snippet, *, max_tokens: int) -> list[int]:
-        """Under its path, empty when it is no context."""
+        """Encode a snippet with its header; empty if it is not suitable as context."""
         if not is_context_file(snippet.path, snippet.text):
             return []
         body = self.encode_excerpt(snippet.path, snippet.text, max_tokens=max_tokens)
         return [*self.encode_header(snippet.path), *body]
 
     def encode_header(self, path: str) -> list[int]:
-        """Of a file."""
+        """Encode the header of a file."""
         key = digest(path, self._holder, b"path")
         return self._writer.items.get_or_compute(
             key, lambda: self._writer.headers.encode_file(path), holder=self._holder
@@ -109,7 +114,7 @@ class PromptEncoder:
         )
 
     def encode_excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
-        """The beginning of a text from elsewhere."""
+        """Encode the beginning of another file's text."""
         safe = redact_private_keys(text[: self._max_chars(max_tokens)])
         if not self._tokens.has_line_splits:
             return self.encode_text(redact_text(safe, file_type(path)))[: max(0, max_tokens)]
@@ -118,18 +123,18 @@ class PromptEncoder:
         return passage.clip_beginning([], max_tokens=max_tokens)
 
     def score_file(self, file: ContextFile, near: str) -> float:
-        """Of `rank`; remembered for the while in which neither changes."""
+        """Return the similarity, cached while neither text changes."""
         key = digest(f"{near}\0{file.text}", self._holder, b"similarity")
         return self._writer.scores.get_or_compute(
             key, lambda: similarity(file, near), holder=self._holder
         )
 
     def is_whole(self, file: ContextFile) -> bool:
-        """Whether `file` shows all of it, not its outline."""
+        """Return whether `file` includes the whole text rather than an outline."""
         return len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
 
     def select_nearby_text(self, prefix: str, suffix: str, *, max_tokens: int) -> tuple[str, str]:
-        """Of the texts around the cursor what so many tokens may hold."""
+        """Return the texts around the cursor that may fit in this many tokens."""
         max_chars = self._max_chars(max_tokens)
         return prefix[-max_chars:], suffix[:max_chars]
 
@@ -145,13 +150,14 @@ class PromptEncoder:
         return outline(file.path, file.text, self._allowance)
 
     def _encode_before_in_one_piece(self, text: str, *, max_tokens: int) -> list[int]:
-        """Of a tokenizer whose lines depend on each other: all in one piece."""
+        """Encode in one piece, for tokenizers without split points between lines."""
         settled, newline, typed = text.rpartition("\n")
         safe = redact_text(settled, self._kind) + newline + typed
         max_chars = int(max_tokens * self._writer.chars_per_token)
         token_ids = self.encode_text(tail(safe, max_chars=max_chars))
         if len(token_ids) > max_tokens:
-            # Denser than the sample: half the text, so that the window still begins at an anchor.
+            # Denser than the sample: use half the text, so that the window still begins at an
+            # anchor.
             token_ids = self.encode_text(tail(safe, max_chars=max_chars // 2))
         return token_ids[-max_tokens:] if max_tokens > 0 else []
 

@@ -1,4 +1,4 @@
-"""What an operator says of a pool's prompts."""
+"""The operator's options for a pool's prompts."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """Names are checked by the PromptWriter that is made of it."""
+    """Options by name. PromptWriter validates the names."""
 
-    layout: str | None = None  # None: the usual one
-    family: str | None = None  # None: as the tokenizer's markers tell
-    # False: a model that was trained with prefix and middle encoded apart, so that it goes on in
-    # mid-word, behind whatever tokens the half of a word has.
+    layout: str | None = None  # None: the default
+    family: str | None = None  # None: detected by the tokenizer's markers
+    # False: the model was trained with prefix and middle encoded separately, so that it can
+    # continue a partial word, whatever its tokens are.
     has_token_healing: bool = True
 
 

@@ -1,4 +1,4 @@
-"""What writes the prompts of one model: its tokenizer, its markers, and what it has seen lately."""
+"""Everything that writes the prompts of one model: tokenizer, markers and caches."""
 
 from typing import Final
 
@@ -21,17 +21,17 @@ from inference.context.tokenization.tokenized_lines import TokenizedLines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.context.tokenization.ttl_cache import CachePartitions, TtlCache
 
-# Ordinary code, to learn how many characters a token of this tokenizer holds.
+# Ordinary code, to measure the characters per token of this tokenizer.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-# Of all together. A source has about 400, a passage 1,500; they are 8 bytes each, or 40 where no
-# line of the line cache has them, too.
+# For all entries together. A source has about 400 tokens, tokenized lines 1,500. A token takes 8
+# bytes, or 40 if the line cache does not share it.
 _MAX_SOURCE_TOKENS: Final = 8_000_000
 _MAX_PASSAGE_TOKENS: Final = 8_000_000
 _MAX_SCORES: Final = 200_000
 
 
 class PromptWriter:
-    """All that is known of one model's prompts; made once, at start."""
+    """The prompt data of one model, made once at startup."""
 
     def __init__(
         self,
@@ -43,8 +43,10 @@ class PromptWriter:
         style: PromptOptions = DEFAULT_PROMPT_OPTIONS,
         chat_template: ChatTemplate | None = None,
     ) -> None:
-        """`chat_template`: the model's, if it has one. Raises BadSetting: a tokenizer without
-        markers, a name that is none."""
+        """`chat_template` is the model's, if it has one.
+
+        BadSetting means a tokenizer without known markers, or an unknown name. Raises BadSetting.
+        """
         self.tokenizer = tokens
         self.partitions = CachePartitions()
         self.lines = LineCache(tokens, clock)
@@ -70,7 +72,7 @@ class PromptWriter:
         self._heals_words = style.has_token_healing
 
     def evict_expired(self) -> None:
-        """What has been in no request lately; to be called again and again."""
+        """Evict expired entries of all caches. Call this periodically."""
         for memory in (self.lines, self.line_windows, self.items, self.scores):
             memory.evict_expired()
 
@@ -78,10 +80,11 @@ class PromptWriter:
         return get_layout(variant.layout) if variant.layout else self._layout
 
     def has_token_healing(self, order: FimOrder) -> bool:
-        """Whether a word that is being typed is left out of a prompt, for the model to write it.
+        """Return whether the word being typed is left out of the prompt, for the model to write.
 
-        Needed where the model writes right behind the prefix: the half of a word has other tokens
-        than the whole. EFIM's typed part belongs to the middle whatever the model was trained on.
+        This is needed if the model writes directly after the prefix: a partial word has other
+        tokens than the whole word. In EFIM the typed part is always in the middle, whatever the
+        model's training.
         """
         return order is FimOrder.EFIM or (self._heals_words and ends_with_text(order, self.family))
 

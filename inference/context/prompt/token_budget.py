@@ -1,13 +1,12 @@
-"""How many tokens of what a prompt may hold. Pure arithmetic.
+"""Divides the token budget of a prompt among its parts. Pure arithmetic.
 
-    |<------------------------ tier's budget ------------------------>|
-    | prefix, near the cursor: 40% | suffix 20% | files 30% | found 10% |
+    |<-------------------------- tier's budget -------------------------->|
+    | prefix, near the cursor: 40% | suffix 20% | files 30% | snippets 10% |
 
-These are claims: nobody gets less than its own while it needs it and there is room for all claims.
-What one leaves over is for whoever needs more, in the order below; so what is cut first is what was
-found by retrieval, then other files, then the suffix, and of the prefix first what is far from the
-cursor and last what is near. Where a model's context is smaller than the tier's budget, the claims
-themselves are met in that order.
+These shares are guaranteed: a part gets its share if it needs it and there is room for all shares.
+Unused tokens go to the other parts in the order above. Snippets are thus cut first, then other
+files, then the suffix, and last the prefix, beginning far from the cursor. If a model's context is
+smaller than the tier's budget, the shares are granted in the same order.
 """
 
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ from typing import Final
 from caret.contracts.policy import Tier
 
 PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
-# What an experiment may give away at most: without text before the cursor there is no completion.
+# Minimum in experiments: without text before the cursor there is no completion.
 MIN_PREFIX_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class TokenShares:
-    """Of the tier's budget, 0 to 1; the rest is the near prefix's."""
+    """Shares of the tier's budget, 0 to 1. The rest belongs to the prefix."""
 
     suffix: float = 0.20
     files: float = 0.30
@@ -35,7 +34,7 @@ class TokenShares:
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """Tokens: wanted, or allowed."""
+    """Token counts of the parts, wanted or allowed."""
 
     prefix: int
     suffix: int
@@ -48,9 +47,9 @@ class TokenBudget:
 
 
 def allocate(total: int, wanted: TokenBudget, *, shares: TokenShares, nominal: int) -> TokenBudget:
-    """Tokens for each part, never more than it wants, together never more than `total`.
+    """Return the tokens of each part, at most what it wants, and in total at most `total`.
 
-    `nominal`: the tier's budget, of which the shares are shares.
+    `nominal` is the tier's budget, to which the shares apply.
     """
     wants = (wanted.prefix, wanted.suffix, wanted.files, wanted.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)

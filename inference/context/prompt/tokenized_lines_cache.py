@@ -1,7 +1,7 @@
-"""Passages of one holder's texts, made once while they stay as they are.
+"""Cached tokenized lines of one cache partition, made once while the text stays the same.
 
-Between two keystrokes the lines above and below the cursor's are the same: they are found under one
-digest of them all. Where one of them has changed, the others are found in the line cache.
+Between two keystrokes, the lines above and below the cursor do not change: one digest finds all of
+them. If one of them has changed, the line cache has the others.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ class TokenizedLinesCache:
         self._holder = holder
 
     def get_last_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
-        """Of the text's end, all lines that may fit."""
+        """Return the lines at the text's end that may fit."""
 
         def make() -> TokenizedLines:
             lines = self._writer.tokenizer.split_lines(text)
@@ -35,7 +35,7 @@ class TokenizedLinesCache:
         return self._writer.line_windows.get_or_compute(key, make, holder=self._holder)
 
     def get_first_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
-        """Of the text's beginning, all lines that may fit."""
+        """Return the lines at the text's beginning that may fit."""
 
         def make() -> TokenizedLines:
             lines = self._writer.tokenizer.split_lines(text)
@@ -51,8 +51,10 @@ class TokenizedLinesCache:
     def _encode_enough(
         self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
     ) -> list[list[int]]:
-        """The tokens of the first lines (`step` -1: the last), of those that fit and of a few more.
-        Not of all at once, because what is not shown need not be encoded."""
+        """Encode the first lines (`step` -1: the last) that fit, and a few more.
+
+        Lines are encoded in steps, so that those that do not fit need not be encoded.
+        """
         ordered = lines[::step]
         ends = list(accumulate(map(len, ordered), initial=0))
         encoded: list[list[int]] = []
@@ -61,15 +63,18 @@ class TokenizedLinesCache:
             start = len(encoded)
             num_chars = max(room, _MIN_STEP_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
-            part = ordered[start:end][::step]  # as they stand in the text
+            part = ordered[start:end][::step]  # in text order
             encoded += self._writer.lines.encode(part, self._holder, kind)[::step]
             room -= sum(map(len, encoded[start:]))
         return _needed(encoded, max_tokens, step=step)[::step]
 
 
 def _needed(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
-    """Of lines, the nearest to the cursor first, one token more than fits: enough to see that the
-    farthest does not. A line of which a part is kept is longer than any window that looks at it."""
+    """Keep one token more than fits. `encoded` starts with the line nearest to the cursor.
+
+    That is enough to see that the farthest line does not fit. If a line is truncated, it is longer
+    than any window that reads it.
+    """
     spare = sum(map(len, encoded)) - max(0, max_tokens) - 1
     needed = list(encoded)
     while needed and spare >= len(needed[-1]):

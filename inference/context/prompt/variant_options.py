@@ -1,4 +1,4 @@
-"""What experiments may say of prompts: their names are looked at when the gateway starts."""
+"""Prompt options of experiments. Their names are validated when the gateway starts."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ def get_ranking(variant: Variant) -> Ranking:
 
 
 def validate_variants(variants: Iterable[Variant]) -> None:
-    """Raises BadSetting, by the variant's name."""
+    """Validate all variants. Messages name the variant. Raises BadSetting."""
     for variant in variants:
         try:
             _check(variant)
@@ -36,6 +36,6 @@ def _check(variant: Variant) -> None:
     get_ranking(variant)
     if get_shares(variant).prefix < MIN_PREFIX_SHARE:
         raise BadSetting(
-            "files_share and suffix_share (usually 0.3 and 0.2) and 0.1 for what retrieval finds "
+            "files_share and suffix_share (by default 0.3 and 0.2) and 0.1 for snippets "
             f"must leave {MIN_PREFIX_SHARE} to the prefix."
         )

@@ -1,1 +1,1 @@
-"""Remove secrets from a text before it becomes part of a prompt."""
+"""Removal of secrets from texts before they become part of a prompt."""

@@ -1,9 +1,9 @@
-"""What is assigned to a name such as `password`: the library's rules for it, in linear time.
+"""Secrets assigned to names such as `password`: the rules of detect-secrets, in linear time.
 
-The library's expressions try each name in a word and give the rest of the word back letter by
-letter: a line that repeats a name takes time that grows with its third power (400 ms at 2,000
-characters). What follows the word is the same whichever name stands in it, so the first one is
-enough, and the word is not given back. A test holds both to the same finds.
+The library's expressions try each name in a word, and backtrack over the rest of the word letter by
+letter: a line that repeats a name takes cubic time (400 ms for 2,000 characters). The text after
+the word does not depend on which name it contains. The first name is therefore enough, without
+backtracking. A test checks that both find the same.
 """
 
 import re
@@ -21,19 +21,19 @@ from detect_secrets.plugins.keyword import (
 )
 from detect_secrets.util.filetype import FileType
 
-# Every name in the library's list holds one of these; a test says so.
+# Every name in the library's list contains one of these; a test checks this.
 NAME_HINTS: Final = ("key", "pass", "pwd", "secret", "contrase")
 _NAMES: Final = re.compile("|".join(DENYLIST), re.IGNORECASE)
-# As the library's, with its groups; as long as the word before the name that it looks for.
+# Like the library's, with its groups; includes the word before the name.
 _WORD: Final = rf"(?>\w*?({'|'.join(DENYLIST)}))\w*+"
 _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
-# The library's, without its looks ahead at text that may as well be absent.
+# The library's, without its lookaheads for optional text.
 _QUOTED: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
 _REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(][^\v]*[\])]")
-_MAX_REFERENCE_CHARS: Final = 1_000  # the library's
-# To the rules a backtick both ends a secret and may stand in one, so each is tried as the end of
-# what each other begins. A line with more of them is looked at in overlapping slices; a slice
-# that names a secret among more than anybody writes is one.
+_MAX_REFERENCE_CHARS: Final = 1_000  # of the library
+# In the rules a backtick may both end a secret and be part of one, so every pair is tried. A line
+# with more backticks is split into overlapping slices. A slice with a keyword and more backticks
+# than anybody writes counts as a secret.
 _BACKTICK: Final = "`"
 _MAX_BACKTICKS: Final = 8
 _SLICE_CHARS: Final = 200
@@ -41,13 +41,13 @@ _MAX_SLICE_BACKTICKS: Final = 32
 
 
 def may_contain_keyword(line: str) -> bool:
-    """Whether a name of the library's list may stand in it: a tenth of the time of their search."""
+    """Return whether a keyword may occur. Takes a tenth of the time of the full search."""
     lowered = line.lower()
     return any(hint in lowered for hint in NAME_HINTS)
 
 
 def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
-    """Where it stands, unless it is plainly no secret. Spans may overlap."""
+    """Yield the spans of probable secrets. Spans may overlap."""
     if not may_contain_keyword(line) or not _NAMES.search(line) or is_indirect_reference(line):
         return
     if line.count(_BACKTICK) <= _MAX_BACKTICKS:
@@ -60,9 +60,9 @@ def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]
 
 
 def is_indirect_reference(line: str) -> bool:
-    """Return whether something is assigned that is called or indexed: `secret = get_secret()`.
+    """Return whether the assigned value is a call or an index: `secret = get_secret()`.
 
-    The library's rule without what may as well be empty before the assignment: with it, a line of
+    This is the library's rule without the optional text before the assignment: with it, a line of
     1,000 blanks takes seconds.
     """
     return len(line) <= _MAX_REFERENCE_CHARS and _REFERENCE.search(line) is not None
@@ -88,8 +88,10 @@ def _spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
 
 
 def linearize(regex: re.Pattern[str]) -> re.Pattern[str]:
-    """The library's expression with its names found once a word. Raises ValueError when it has
-    none: then the library has changed."""
+    """Return the library's expression with a linear search for its keywords.
+
+    ValueError means that it has no keywords: the library has changed. Raises ValueError.
+    """
     if DENYLIST_REGEX_WITH_PREFIX in regex.pattern:
         pattern = regex.pattern.replace(DENYLIST_REGEX_WITH_PREFIX, _WORD)
     elif regex.pattern.startswith(DENYLIST_REGEX):

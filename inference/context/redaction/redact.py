@@ -1,10 +1,10 @@
-"""Secrets leave a text before it becomes part of a prompt. Pure, a line at a time.
+"""Removes secrets from a text before it becomes part of a prompt. Pure, line by line.
 
-The rules are those of detect-secrets (Yelp): its plugins' expressions, its own entropy limits, its
-heuristics against false alarms; ADR 0025 says which plugins. Only `analyze` and its verification,
-which would send what it finds to the services concerned, are never called.
+The rules are those of detect-secrets (Yelp): the expressions of its plugins, its entropy limits and
+its heuristics against false positives. ADR 0025 lists the plugins. Its `analyze` is never called,
+since verification would send the secrets to the services concerned.
 
-What is replaced is what the rule matched; of a private key all lines go.
+The matched text is replaced; of a private key, all lines are.
 """
 
 import re
@@ -49,14 +49,14 @@ from inference.context.redaction.keyword_secrets import find_keyword_secrets
 from inference.context.redaction.prefilter import find_suspect_lines
 
 REDACTED: Final = "REDACTED"
-# A longer line is data; some of the expressions need time that grows with its square. Its parts
-# overlap by more than any token that one of them may cut in two.
+# Longer lines are data, and some expressions take quadratic time. A long line is split into parts
+# that overlap by more than any token that could be cut.
 MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
-# Each matches only where a run of so many characters stands that tokens are made of, so one quick
-# look spares most lines all of them. A test holds the plugins to it.
+# Each plugin matches only in a run of at least this many token characters, so one quick check skips
+# all of them for most lines. A test checks this for the plugins.
 SHORT_RUN_CHARS: Final = 11
 LONG_RUN_CHARS: Final = 20
 _RUN: Final = re.compile(rf"[A-Za-z0-9_+/=-]{{{SHORT_RUN_CHARS},}}")
@@ -77,13 +77,13 @@ _ENTROPY: Final[tuple[HighEntropyStringsPlugin, ...]] = (
 )
 _BASIC_AUTH: Final = tuple(BasicAuthDetector.denylist)
 _PRIVATE_KEY: Final = tuple(PrivateKeyDetector.denylist)
-PRIVATE_KEY_HINTS: Final = ("PRIVATE KEY", "PuTTY-")  # each header holds one of these
-# A group shorter than this is a part of the token's shape, not the token.
+PRIVATE_KEY_HINTS: Final = ("PRIVATE KEY", "PuTTY-")  # each header contains one of these
+# A shorter group is a part of the token's format, not the token.
 _MIN_GROUP_CHARS: Final = 16
 
 
 def file_type(path: str) -> FileType:
-    """What the library's rules for names of passwords take the file for."""
+    """Return the type by which the library selects its keyword rules."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     if name.startswith(".env"):  # dotenv files are not in the library's table
         return FileType.INI
@@ -93,18 +93,21 @@ def file_type(path: str) -> FileType:
 
 @lru_cache(maxsize=256)
 def _type_by_suffix(suffix: str) -> FileType:
-    """The library makes its table anew for each question, and a request asks twice."""
+    """Cached because the library rebuilds its table at every call, and a request calls twice."""
     return determine_file_type(f"x.{suffix}")
 
 
 def redact_line(line: str, kind: FileType) -> str:
-    """The line without its secrets; the same object where it has none. Breaks around it stay."""
+    """Return the line without its secrets; the same object if it has none. Line breaks are kept."""
     return mask_spans(line, chain.from_iterable(find_secret_spans(line, kind)))
 
 
 def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
-    """Where the secrets stand, part by part of a long line, so that others may have their turn
-    between two of them; spans may overlap. A break at its end is no part of one."""
+    """Yield the spans of secrets for each part of a long line.
+
+    The caller may let other tasks run between two parts. Spans may overlap. A trailing line break
+    is never included.
+    """
     line = line.rstrip("\r\n")
     for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
         part = line[offset : offset + MAX_LINE_CHARS]
@@ -112,7 +115,7 @@ def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int
 
 
 def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The same object where there are none."""
+    """Replace the spans. Return the same object if there are none."""
     merged = _merged(spans)
     if not merged:
         return line
@@ -122,7 +125,7 @@ def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
-    """The same for each, in a fraction of the time."""
+    """Redact each line like `redact_line`, in a fraction of the time."""
     redacted = list(lines)
     for place in find_suspect_lines(lines):
         redacted[place] = redact_line(redacted[place], kind)
@@ -134,13 +137,14 @@ def redact_text(text: str, kind: FileType) -> str:
 
 
 def redact_private_keys(text: str) -> str:
-    """Each private key becomes its header and one word; also one whose end is not in sight.
+    """Replace the body of each private key, even if its end is missing.
 
-    Before the text is cut into windows and lines: of a key's body no line alone looks like one.
+    Call this before the text is split into windows and lines: a single line of a key's body does
+    not look like a secret.
     """
     if any(hint in text for hint in PRIVATE_KEY_HINTS):
         for header in _PRIVATE_KEY:
-            if header.pattern in text:  # they are plain words
+            if header.pattern in text:  # the patterns are plain text
                 text = _without_keys(text, header.pattern)
     return text
 
@@ -183,7 +187,7 @@ def _token_spans(line: str, plugins: tuple[RegexBasedDetector, ...]) -> Iterator
 
 
 def _whole_token(line: str, match: re.Match[str]) -> tuple[int, int]:
-    """Some expressions end before the token does."""
+    """Extend the match to the whole token. Some expressions end before it does."""
     groups = [i for i in range(1, match.re.groups + 1) if match[i]]
     longest = max(groups, key=lambda i: len(match[i]), default=0)
     start, end = match.span(longest if len(match[longest]) >= _MIN_GROUP_CHARS else 0)

@@ -1,5 +1,8 @@
-"""What stands in a prompt besides the text around the cursor: the repository's name, other files by
-their outlines, and what retrieval has found; each under its path, in the family's own format."""
+"""The context of a prompt besides the text around the cursor.
+
+It consists of the repository's name, other files or their outlines, and snippets. Each has a header
+with its path, in the format of the model family.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,19 +15,19 @@ from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.sources.ranking import Ranking, rank
 
 MAX_SNIPPET_TOKENS: Final = 300
-# Of a source that fits only in part, fewer tokens than this tell nothing.
+# A truncated item with fewer tokens than this is of no use.
 MIN_PART_TOKENS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
     path: str
-    token_ids: list[int]  # its header included
+    token_ids: list[int]  # including its header
 
 
 @dataclass(frozen=True, slots=True)
 class ContextItems:
-    """Best first."""
+    """The context items of a prompt, best first."""
 
     repository: list[int]  # its header
     files: list[ContextItem]
@@ -36,7 +39,7 @@ class ContextItems:
         return len(self.repository) + len(self.current)
 
     def fit_budget(self, *, files: int, snippets: int) -> "ContextItems":
-        """What fits in so many tokens of each."""
+        """Return the items that fit in these token limits."""
         return ContextItems(
             repository=self.repository,
             files=list(fit_items(self.files, max_tokens=files)),
@@ -45,9 +48,9 @@ class ContextItems:
         )
 
     def lay_out(self, *, is_sorted: bool) -> list[SegmentTokens]:
-        """By path, so that each stays where it is; or the best last, nearest to the cursor."""
+        """Return the segments, sorted by path for stable positions, or with the best last."""
         if not (self.files or self.snippets or self.repository):
-            return []  # nothing to tell the own file from
+            return []  # without other items the own file needs no header
         groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
         bodies = [
             SegmentTokens(kind, source.token_ids)
@@ -61,7 +64,7 @@ class ContextItems:
 def build_file_items(
     request: CompletionRequest, encode: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
-    """Best first, each made when it is asked for."""
+    """Yield the other files, best first. Each is encoded when it is requested."""
     for file in rank(request.files, ranking, request.prefix, encode.score_file):
         if token_ids := encode.encode_file(file):
             yield ContextItem(file.path, token_ids)
@@ -70,14 +73,17 @@ def build_file_items(
 def build_snippet_items(
     snippets: Sequence[Snippet], encode: PromptEncoder
 ) -> Iterator[ContextItem]:
-    """Best first."""
+    """Yield the snippets, best first."""
     for snippet in snippets:
         if token_ids := encode.encode_snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
             yield ContextItem(snippet.path, token_ids)
 
 
 def fit_items(sources: Iterable[ContextItem], *, max_tokens: int) -> Iterator[ContextItem]:
-    """The first that fit, the last of them perhaps in part; no more are made than that."""
+    """Yield the first items that fit, the last one perhaps truncated.
+
+    No further items are requested.
+    """
     for source in sources:
         part = source.token_ids[:max_tokens]
         if len(part) < min(len(source.token_ids), MIN_PART_TOKENS):

@@ -1,7 +1,7 @@
-"""Which of what retrieval has found tells the model something that it is not told anyway. Pure.
+"""Drops snippets whose text the prompt contains already. Pure.
 
-An index is some edits behind the editor, and files are renamed and copied: so texts are compared by
-their lines, wherever those stand, and most of a snippet is enough to know it again.
+The index lags behind the editor, and files are renamed and copied. Texts are therefore compared by
+their lines, at any position. Most lines of a snippet are enough to recognize it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,21 +11,23 @@ from typing import Final
 from caret.contracts.retrieval import MAX_FILE_CHARS
 from inference.completion.snippet import Snippet
 
-# Of a snippet's lines. A chunk has 10 to 60 of them: what the last few keystrokes changed is less.
+# Of a snippet's lines. A chunk has 10 to 60 of them; recent keystrokes changed fewer.
 _MOST: Final = 0.8
-# A shorter line is blank or brackets, which all code shares.
+# Shorter lines are blank or brackets, which all code has in common.
 _TELLING_CHARS: Final = 4
 
 
 def drop_duplicates(
     snippets: Sequence[Snippet], *, shown: Iterable[str], sent: Mapping[str, str]
 ) -> Iterator[Snippet]:
-    """In the same order, without those whose text is among `shown`, and those of a file that was
-    sent and no longer has that text.
+    """Yield the remaining snippets in the same order.
 
-    `shown`: what the prompt holds. `sent`: the request's other files as they are now, by path; of
-    long ones the prompt holds an outline at most, so that a part of one may well be worth showing.
-    Those too long to be indexed are not looked at: splitting megabytes into lines takes too long.
+    Dropped are snippets whose text is in `shown`, and those whose text the file no longer has.
+
+    `shown` are the texts in the prompt. `sent` are the current other files of the request by path.
+    The prompt has at most an outline of the long ones, so a part of such a file may be useful.
+    Files that are too long for the index are skipped: splitting megabytes into lines takes too
+    long.
     """
     if not snippets:
         return
@@ -50,5 +52,5 @@ def _is_mostly(lines: frozenset[str], known: frozenset[str]) -> bool:
 
 
 def _lines(text: str) -> frozenset[str]:
-    """Without indentation: what was moved into another block is still the same."""
+    """Return the lines without indentation: code that was moved into another block is the same."""
     return frozenset(map(str.strip, text.splitlines()))

@@ -1,12 +1,13 @@
-"""A file's outline: its definitions by their signatures, so that a few hundred tokens tell what can
-be called. What a definition is, is data: a tree-sitter query per grammar. Pure.
+"""A file's outline: the signatures of its definitions, in a few hundred tokens. Pure.
+
+Definitions are found by one tree-sitter query per grammar.
 
     class Reader(Base):
         def read(self, path: str) -> bytes:
     LIMIT = 3
 
-A query captures `def` (what is named) and, where it has one, `body` (what is left out); without a
-body a short definition stands whole, of a long one the first line.
+A query captures `def` (the definition) and optionally `body` (the part that is left out). A
+definition without a body is included whole if it is short, otherwise its first line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,17 +21,17 @@ from caret.foundation.parsing.grammars import Grammar, grammar_of, load
 from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 MAX_OUTLINE_TOKENS: Final = 300
-# What is parsed of a file: its head holds more signatures than the tokens above take.
+# The part of a file that is parsed: it has more signatures than fit in the tokens above.
 MAX_PARSED_CHARS: Final = 8_000
-# A signature longer than this is data that looks like one.
+# A longer signature is probably data.
 _MAX_SIGNATURE_CHARS: Final = 240
 _MAX_WHOLE_LINES: Final = 6
-# Types of nodes whose bodies hold locals, and no definitions that others could use.
+# Node types whose bodies contain locals, but no definitions for other files.
 _FUNCTION_WORDS: Final = ("function", "method", "constructor", "lexical_declaration")
-# Of a file with errors: for what stands within one error, a query takes quadratic time, and cannot
-# be stopped (8,000 brackets: 50 ms; so many nodes: 13 ms). Ordinary: 2,500.
+# For files with errors: inside one error, a query takes quadratic time and cannot be stopped (8,000
+# brackets: 50 ms; this many nodes: 13 ms). Ordinary files have 2,500 nodes.
 _MAX_BROKEN_NODES: Final = 4_000
-_MIN_SIGNATURES: Final = 2  # fewer: the text itself says more
+_MIN_SIGNATURES: Final = 2  # with fewer, the text itself is more useful
 
 _JAVASCRIPT: Final = """
     (function_declaration body: (_) @body) @def
@@ -179,13 +180,15 @@ QUERIES: Final = {
 @dataclass(frozen=True, slots=True)
 class _CodeDefinition:
     text: str
-    start: int  # bytes, of the line on which it begins
-    end: int  # of its text, or of what is local to it: what begins before is no definition of ours
+    start: int  # byte offset of the beginning of its line
+    end: int  # end of its text or local scope: definitions that begin before are local
 
 
 def outline(path: str, text: str, allowance: ParseBudget) -> str:
-    """The signatures in the order of the file; "" when there is no grammar or hardly any, or it
-    was not parsed."""
+    """Return the signatures in the file's order.
+
+    "" if there is no grammar, there are hardly any signatures, or parsing was abandoned.
+    """
     grammar = grammar_of("", path)
     if grammar is None:
         return ""
@@ -198,14 +201,14 @@ def outline(path: str, text: str, allowance: ParseBudget) -> str:
 
 
 def head_of(text: str) -> str:
-    """What of a file is looked at: its beginning, whole lines."""
+    """Return the part of a file that is used: its beginning, in whole lines."""
     if len(text) <= MAX_PARSED_CHARS:
         return text
     return text[: text.rfind("\n", 0, MAX_PARSED_CHARS) + 1 or MAX_PARSED_CHARS]
 
 
 def _definitions(grammar: Grammar, source: bytes, allowance: ParseBudget) -> list[_CodeDefinition]:
-    """Raises Unparsed."""
+    """Return all definitions. Raises ParseAbandoned."""
     root = parse(grammar, source, allowance).root_node
     if root.has_error and root.descendant_count > _MAX_BROKEN_NODES:
         raise ParseAbandoned
@@ -218,7 +221,7 @@ def _definitions(grammar: Grammar, source: bytes, allowance: ParseBudget) -> lis
 
 
 def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _CodeDefinition:
-    """With its line's indentation and what leads to it there, such as `export` or `async`."""
+    """Return the definition with its indentation and modifiers such as `export` or `async`."""
     start = source.rfind(b"\n", 0, node.start_byte) + 1
     end = _end_before(bodies[0]) if bodies else node.end_byte
     if not bodies and source.count(b"\n", start, end) >= _MAX_WHOLE_LINES:
@@ -233,7 +236,7 @@ def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _CodeDe
 
 
 def _end_before(body: Node) -> int:
-    """Where the signature ends: comments between it and the body are the body's."""
+    """Return the end of the signature. Comments before the body belong to the body."""
     before = body.prev_sibling
     while before is not None and "comment" in before.type:
         before = before.prev_sibling
@@ -241,7 +244,7 @@ def _end_before(body: Node) -> int:
 
 
 def _apart(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
-    """In order, without those that another one holds already."""
+    """Yield the definitions in order, without those inside another one."""
     shown = -1
     for definition in sorted(definitions, key=lambda each: (each.start, -each.end)):
         if definition.start >= shown:
@@ -251,5 +254,5 @@ def _apart(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
 
 @cache
 def _query(grammar: Grammar) -> Query:
-    """Made when first asked for; some milliseconds."""
+    """Compile the query on first use, which takes some milliseconds."""
     return Query(load(grammar), QUERIES[grammar])

@@ -1,8 +1,8 @@
-"""Which other files come first: the variants' `ranking`. Pure.
+"""Ranks the other files by the `ranking` of the experiment variant. Pure.
 
-Recency: as the client sent them, most recently edited first. Similarity: by the words that they
-share with the lines before the cursor, Jaccard's index of the best window of 60 lines (as Copilot
-does it); files alike keep the order of their recency.
+Recency: most recently edited first, as the client sent them. Similarity: by words in common with
+the lines before the cursor, as the Jaccard index of the best window of 60 lines (like Copilot).
+Equally similar files stay in order of recency.
 """
 
 import re
@@ -16,9 +16,9 @@ from inference.context.sources.outline import head_of
 from inference.context.tokenization.text_window import last_stable_lines
 
 WINDOW_LINES: Final = 60
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")  # parts of identifiers, too: load_file is two words
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")  # also parts of identifiers: load_file is two words
 
-Score = Callable[[ContextFile, str], float]  # of a file, beside the lines near the cursor
+Score = Callable[[ContextFile, str], float]  # of a file and the lines near the cursor
 
 
 class Ranking(StrEnum):
@@ -29,17 +29,17 @@ class Ranking(StrEnum):
 def rank(
     files: Sequence[ContextFile], ranking: Ranking, prefix: str, score: Score
 ) -> Sequence[ContextFile]:
-    """Best first."""
+    """Return the files, best first."""
     if ranking is Ranking.RECENCY or len(files) < 2:
         return files
-    # Of settled lines: the order must not change while one is typed, for the prefix cache's sake.
+    # Uses stable lines only: the order must not change while a line is typed, for the prefix cache.
     near = last_stable_lines(prefix, num_lines=WINDOW_LINES)
     scores = {id(file): score(file, near) for file in files}
     return sorted(files, key=lambda file: -scores[id(file)])
 
 
 def similarity(file: ContextFile, near: str) -> float:
-    """0 to 1."""
+    """Return the similarity, 0 to 1."""
     wanted = words(near)
     return max((_jaccard(wanted, words(window)) for window in _windows(file.text)), default=0.0)
 
@@ -49,7 +49,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _windows(text: str) -> Iterator[str]:
-    """Halfway overlapping, of the file's head."""
+    """Yield windows of the file's head that overlap by half."""
     lines = head_of(text).splitlines()
     for start in range(0, max(1, len(lines) - WINDOW_LINES // 2), WINDOW_LINES // 2):
         yield "\n".join(islice(lines, start, start + WINDOW_LINES))

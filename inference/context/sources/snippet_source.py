@@ -1,4 +1,4 @@
-"""The port to retrieval: what is known by now of a request's repository; nothing waits for more."""
+"""The port to retrieval: the snippets that are known now. No request waits for more."""
 
 from typing import Protocol
 
@@ -8,11 +8,11 @@ from inference.completion.snippet import Snippet
 
 class SnippetSource(Protocol):
     def find(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
-        """In descending order of score. May start looking in the background, for later requests."""
+        """Return snippets in descending order of score. May start a background search."""
 
 
 class NullSnippetSource:
-    """Where retrieval is not installed."""
+    """Used where retrieval is not installed."""
 
     def find(self, _admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         return ()

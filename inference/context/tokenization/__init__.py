@@ -1,1 +1,1 @@
-"""Text to token IDs, with the caches that make this cheap."""
+"""Conversion of text to token IDs, with the caches that make this cheap."""

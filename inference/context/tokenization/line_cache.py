@@ -1,7 +1,7 @@
-"""Token ids of lines seen a short while ago, so that a keystroke tokenises one line and not all.
+"""A cache of tokenized lines, so that a keystroke tokenizes one line instead of all.
 
-Under TtlCache's rules. A line that is not being typed has lost its secrets before it is
-tokenised, so that they are looked for once a line as well.
+TtlCache's rules apply. Secrets are removed from lines before they are tokenized, except from the
+line being typed. Each line is therefore searched for secrets only once.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from inference.context.redaction.redact import redact_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, digest
 
-# Of all lines together; about 40 bytes each.
+# for all lines together; about 40 bytes each
 MAX_TOKENS: Final = 4_000_000
-_LINE_TOKENS: Final = 4  # what a line takes besides its tokens, as if it were tokens
+_LINE_TOKENS: Final = 4  # overhead of a line, in tokens
 
 
 class LineCache:
-    """One event loop uses it."""
+    """The line cache of one model. One event loop uses it."""
 
     def __init__(self, tokens: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
         self._tokens = tokens
@@ -32,8 +32,9 @@ class LineCache:
         self._memory.evict_expired()
 
     def encode(self, lines: Sequence[str], holder: PartitionKey, kind: FileType) -> list[list[int]]:
-        """Each line's tokens, without its secrets; `lines` as Tokens.lines cuts them."""
-        # As far as redaction goes: the same line has other secrets in another kind of file.
+        """Return the tokens of each line without its secrets. Tokenizer.lines makes `lines`."""
+        # Part of the key for redaction: the same line may have other secrets in another type of
+        # file.
         person = kind.name[:16].encode()
 
         def make(places: list[int]) -> list[list[int]]:

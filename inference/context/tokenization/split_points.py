@@ -1,8 +1,8 @@
-"""Where a text may be cut into lines so that their tokens are those of the whole.
+"""Points at which a text can be split into lines without changing its tokens.
 
-Some tokenizers join a line break with what stands before it, others with the indentation after it.
-Which are which is found out (see `tokens`); here is how each is cut. By hand: regular expressions
-with a look behind take four times as long, and a new window is cut whenever a line was finished.
+Some tokenizers join a line break with the text before it, others with the indentation after it. The
+`tokenizer` module finds out which; this module implements both. It does not use regular expressions
+with lookbehind: they take four times as long, and a new window is split after every finished line.
 """
 
 import re
@@ -17,15 +17,15 @@ _END_CHARS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class SplitRule:
-    split: Callable[[str], list[str]]  # the lines, which together are the text; at least one
-    last_start: Callable[[str], int]  # where the last of them begins
-    first_end: Callable[[str], int]  # where the first of them ends
+    split: Callable[[str], list[str]]  # returns the lines, which join to the text; at least one
+    last_start: Callable[[str], int]  # returns the start of the last line
+    first_end: Callable[[str], int]  # returns the end of the first line
 
 
 def _split_after_break(text: str) -> list[str]:
-    """Cut behind a line break that no other one follows."""
+    """Split after each line break that no other line break follows."""
     lines: list[str] = []
-    held: list[str] = []  # what the line under way has between its breaks
+    held: list[str] = []  # the current line, split at its line breaks
     for part in text.split("\n"):
         if held and part and part[0] != "\r":
             lines.append("\n".join((*held, "")))
@@ -46,7 +46,7 @@ def _first_end_after_break(text: str) -> int:
 
 
 def _split_before_break(text: str) -> list[str]:
-    """Cut before a line break that no white space precedes."""
+    """Split before each line break that follows a non-blank character."""
     first, *rest = text.split("\n")
     lines: list[str] = []
     held = [first]
@@ -70,8 +70,10 @@ def _first_end_before_break(text: str) -> int:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Of all matches. The text's end is looked at first: there it is found but in odd texts, which
-    may be half a million line breaks."""
+    """Return the last match. Searches the text's end first, where it usually is.
+
+    Unusual texts may be half a million line breaks.
+    """
     size = _END_CHARS
     while True:
         start = max(0, len(text) - size)

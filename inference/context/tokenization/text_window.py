@@ -1,32 +1,32 @@
-"""Which part of a long text is looked at.
+"""Windows: the part of a long text that goes into a prompt.
 
-A window that slides with the cursor would begin at another line on each keystroke, and the engine's
-prefix cache would hit nothing. So it begins at a line that is chosen by its own content: it stays
-put while the text around the cursor changes, and nothing has to be remembered to keep it there.
+A window that slides with the cursor would begin at another line after each keystroke, and the
+prefix cache would never hit. A window therefore begins at an anchor: a line chosen by its own
+content. It stays the same while the text around the cursor changes, without any stored state.
 """
 
 import zlib
 from collections.abc import Sequence
 from typing import Final
 
-# One line in so many may begin a window: at most about this many lines are given up.
+# About one line in this many is an anchor, so about this many lines are lost at most.
 ANCHOR_EVERY: Final = 16
-# But never more than this share of the window.
+# Never lose more than this share of the window.
 MAX_GIVEN_UP: Final = 1 / 3
 
 
 def tail(text: str, *, max_chars: int) -> str:
-    """The end of `text`, at most `max_chars`, beginning at an anchor line where there is one."""
+    """Return the end of `text`, at most `max_chars`, beginning at an anchor if there is one."""
     if len(text) <= max_chars:
         return text
     start = text.find("\n", len(text) - max_chars) + 1
-    if start in (0, len(text)):  # one endless line, perhaps just ended
+    if start in (0, len(text)):  # one very long line, perhaps just finished
         return text[len(text) - max_chars :]
     return text[_first_anchor(text, start) :]
 
 
 def head(text: str, *, max_chars: int) -> str:
-    """The beginning of `text`, at most `max_chars`, whole lines where possible."""
+    """Return the beginning of `text`, at most `max_chars`, in whole lines if possible."""
     if len(text) <= max_chars:
         return text
     end = text.rfind("\n", 0, max_chars) + 1
@@ -34,7 +34,7 @@ def head(text: str, *, max_chars: int) -> str:
 
 
 def last_lines(text: str, *, max_chars: int) -> str:
-    """The end of `text`, at most `max_chars`, whole lines where there are any."""
+    """Return the end of `text`, at most `max_chars`, in whole lines if there are any."""
     if len(text) <= max_chars:
         return text
     start = text.find("\n", len(text) - max_chars) + 1
@@ -42,27 +42,29 @@ def last_lines(text: str, *, max_chars: int) -> str:
 
 
 def is_anchor(line: str) -> bool:
-    """Whether a window may begin with this line: by its content alone."""
+    """Return whether a window may begin with this line, by its content alone."""
     content = line.strip()
     digest = zlib.crc32(content.encode("utf-8", "surrogatepass"))
     return bool(content) and digest % ANCHOR_EVERY == 0
 
 
 def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
-    """The last anchor before `end`, not before `start`; `start` when there is none."""
+    """Return the last anchor in [start, end), or `start` if there is none."""
     return next((place for place in range(end - 1, start, -1) if is_anchor(lines[place])), start)
 
 
 def last_stable_lines(text: str, *, num_lines: int) -> str:
-    """So many lines and a few more, up to an anchor or the line before the last: what they are
-    changes once in a while only, not with every keystroke or every line."""
+    """Return `num_lines` lines that end at an anchor near the end of the text.
+
+    They change only occasionally, not with every keystroke or line.
+    """
     lines = text.splitlines()[:-1][-num_lines - ANCHOR_EVERY :]
     end = last_anchor(lines, max(0, len(lines) - ANCHOR_EVERY), len(lines))
     return "\n".join(lines[max(0, end - num_lines) : end])
 
 
 def _first_anchor(text: str, start: int) -> int:
-    """The first line at or after `start` that is an anchor; `start` when none is near."""
+    """Return the first anchor at or after `start`, or `start` if none is near."""
     position = start
     last = start + int((len(text) - start) * MAX_GIVEN_UP)
     while (end := text.find("\n", position, last)) >= 0:

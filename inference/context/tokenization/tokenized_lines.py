@@ -1,6 +1,6 @@
-"""The lines of a text as tokens, and which of them a window takes. Pure.
+"""The lines of a text as tokens, and the windows over them. Pure.
 
-Once made, a passage answers for any window over it without looking at a line again.
+Any window can be computed without reading the lines again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,18 +16,18 @@ class PromptWindow:
     """The end of the text before the cursor."""
 
     token_ids: list[int]
-    # Of the tokens, where the last line begins that a window may begin with: what is behind it is
-    # not settled yet (see Order.EFIM).
+    # Index of the token that begins the last possible anchor line. The text after it is not stable
+    # yet (see FimOrder.EFIM).
     typed_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedLines:
-    """Whole lines, none of which is being typed."""
+    """Whole lines, without the one being typed."""
 
     token_ids: list[int]
-    starts: list[int]  # of each line among the tokens, and where the last one ends
-    anchors: list[int]  # ascending: the lines that may begin a window
+    starts: list[int]  # token index of each line's beginning, and of the last line's end
+    anchors: list[int]  # ascending indexes of the lines that may begin a window
 
     @property
     def num_lines(self) -> int:
@@ -38,8 +38,10 @@ class TokenizedLines:
         return self.token_ids[self.starts[-2:][0] :]
 
     def clip_beginning(self, typed: list[int], *, max_tokens: int) -> list[int]:
-        """The line being typed and whole lines behind it; of a single one that is too long, its
-        beginning."""
+        """Return the line being typed and whole lines after it.
+
+        A single line that is too long is truncated.
+        """
         room = max_tokens - len(typed)
         if room < 0:
             return typed[: max(0, max_tokens)]
@@ -47,12 +49,14 @@ class TokenizedLines:
         return [*typed, *self.token_ids[: self.starts[end] if end or typed else room]]
 
     def slide(self, typed: list[int] | None, *, max_tokens: int) -> PromptWindow:
-        """A window that ends with the line being typed, if there is one (None: a line was just
-        finished), and begins wherever the room does."""
+        """Return a window that slides: it ends with the line being typed, and fills the limit.
+
+        `typed` None: a line was just finished.
+        """
         return PromptWindow(_end([*self.token_ids, *(typed or ())], max_tokens))
 
     def anchor(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> PromptWindow:
-        """A window that begins with an anchor, or with the text (`is_whole`: this is all of it)."""
+        """Return a window that begins with an anchor, or with the text if `is_whole`."""
         num_typed = len(typed or ())
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_typed))
         if first > self.num_lines or (typed is None and first == self.num_lines):
@@ -67,7 +71,7 @@ class TokenizedLines:
         )
 
     def _find_first_anchor(self, first: int, num_typed: int) -> int:
-        """From `first` on, but before too much would be given up; else `first`."""
+        """Return the first anchor from `first` on; `first` if too much would be lost."""
         start = self.starts[first]
         spare = int(MAX_GIVEN_UP * (len(self.token_ids) - start + num_typed))
         end = bisect_right(self.starts, start + spare) - 1
@@ -76,14 +80,14 @@ class TokenizedLines:
         return found[0] if found and found[0] < end else first
 
     def _find_typed_start(self, first: int, last: int) -> int:
-        """The last anchor before the line `last`, but not far before it."""
+        """Return the last anchor before the line `last`, at most ANCHOR_EVERY lines before it."""
         least = max(first, last - ANCHOR_EVERY)
         place = bisect_left(self.anchors, last) - 1
         return max(least, self.anchors[place]) if place >= 0 else least
 
 
 def join_lines(lines: Sequence[str], encoded: Sequence[list[int]]) -> TokenizedLines:
-    """`encoded`: the tokens of each line."""
+    """Join lines. `encoded` has the tokens of each line."""
     return TokenizedLines(
         token_ids=list(chain.from_iterable(encoded)),
         starts=[0, *accumulate(map(len, encoded))],

@@ -1,4 +1,4 @@
-"""A model's own tokenizer, narrowed to what assembly needs."""
+"""A model's own tokenizer, reduced to what assembly needs."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from inference.context.tokenization.bpe import make_bpe_encoder
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 from inference.context.tokenization.word_cache import prefill_word_cache
 
-# The first that changes nothing in the sample is taken.
+# The first rule that does not change the sample's tokens is used.
 _SEAMS: Final = (AFTER_NEWLINE, BEFORE_NEWLINE)
 _LINES_SAMPLE: Final = (
     "import os\n\n\nclass A(B):\n    x = {'a': 1,\n         'b': 2}\n\n    def f(self, n=10):  \n"
@@ -23,19 +23,18 @@ _LINES_SAMPLE: Final = (
     '        y = "text"; z = n + 42\n        }\n  /* c */ end\n\n  \n    );\n'
 )
 _WORD_END: Final = re.compile(r"\w\Z")
-# A word is taken whole, and from its beginning only: from each of its letters to its end would take
-# time that grows with its square.
+# Match a word only as a whole: starting at each of its letters would take quadratic time.
 _LAST_WORD: Final = re.compile(r"(?: |(?<!\w))\w++\Z")
 _MARKER: Final = re.compile(r"<[^<>\s]+>")
-# As much of a line as any word that is being typed, with some to spare for what a tokenizer joins.
+# Longer than any word being typed, with room for what a tokenizer joins to it.
 _MAX_WORD_CHARS: Final = 512
 
 
 class Tokenizer:
-    """Text to token ids. Customers' text never becomes a special token; raw prompts may."""
+    """Converts text to token IDs. Only raw prompts may contain special tokens."""
 
     def __init__(self, tokenizer: HfTokenizer) -> None:
-        # Two copies, because the flag is a property of the whole tokenizer.
+        # Two copies, because the flag applies to the whole tokenizer.
         self._with_markers = tokenizer
         self._plain = HfTokenizer.from_str(_with_special_markers(tokenizer.to_str()))
         self._plain.encode_special_tokens = True
@@ -43,7 +42,7 @@ class Tokenizer:
             each.no_truncation()
             each.no_padding()
             prefill_word_cache(each)
-        self._merge = make_bpe_encoder(self._plain)  # None: the library's own way
+        self._merge = make_bpe_encoder(self._plain)  # None: use the library
         self._line_seam = self._find_line_split()
         self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
@@ -56,11 +55,11 @@ class Tokenizer:
         return self.encode_each([text])[0]
 
     def split_lines(self, text: str) -> list[str]:
-        """Parts that can be encoded apart, a line each; the whole where there are none."""
+        """Split into lines that can be encoded separately; the whole text if impossible."""
         return [text] if self._line_seam is None else self._line_seam.split(text)
 
     def find_last_line_start(self, text: str) -> int:
-        """Of the last one of its lines."""
+        """Return the start of the last line."""
         return 0 if self._line_seam is None else self._line_seam.last_start(text)
 
     def find_first_line_end(self, text: str) -> int:
@@ -71,17 +70,17 @@ class Tokenizer:
         return self._line_seam is not None
 
     def split_word(self, line: str) -> tuple[str, str]:
-        """The line without the word at its end, and that word; "" where it does not end in one.
+        """Return the line without its last word, and that word; "" if it does not end in one.
 
-        Cut where the tokenizer itself never joins two characters: behind that cut the model writes
-        any continuation of the word with the tokens that it knows for it.
+        The cut is at a point where the tokenizer never joins two characters. The model can then
+        write any continuation of the word with its usual tokens.
         """
         end = line[-_MAX_WORD_CHARS:]
         if not _WORD_END.search(end):
             return line, ""
         place = self._last_piece_start(end)
         if not place and len(end) < len(line):
-            return line, ""  # nobody types a word of that length
+            return line, ""  # users do not type such long words
         start = len(line) - len(end) + place
         return line[:start], line[start:]
 
@@ -95,21 +94,23 @@ class Tokenizer:
         return found.start() if found else 0
 
     def encode_each(self, texts: list[str]) -> list[list[int]]:
-        """Several texts at once, on several cores where that helps."""
+        """Encode several texts, on several cores if that helps."""
         if self._merge is not None:
             return [self._merge(_whole(text)) for text in texts]
         return _encode(self._plain, texts)
 
     def encode_lines(self, lines: list[str]) -> list[list[int]]:
-        """The same as encode_each; by the library's own way in two thirds of the time where the
-        lines are those of an ASCII text, which is then encoded in one piece."""
+        """Encode like `encode_each`, but faster for consecutive lines of ASCII text.
+
+        The library encodes them in one piece, in two thirds of the time.
+        """
         if self._merge is not None:
             return self.encode_each(lines)
         text = "".join(lines)
         if not text.isascii() or self.split_lines(text) != lines or not self.has_line_splits:
             return self.encode_each(lines)
         token_ids = self.encode(text)
-        # How many bytes they stand for, up to each of them.
+        # Number of bytes before each token.
         ends = list(accumulate(map(self._num_bytes.__getitem__, token_ids), initial=0))
         encoded, start, num_bytes = [], 0, 0
         for line in lines:
@@ -122,7 +123,7 @@ class Tokenizer:
         return encoded
 
     def encode_raw(self, text: str) -> list[int]:
-        """Like encode, but markers in the text are markers."""
+        """Encode a text in which markers count as markers."""
         return _encode(self._with_markers, [text])[0]
 
     def _find_line_split(self) -> SplitRule | None:
@@ -135,15 +136,19 @@ class Tokenizer:
 
 
 def _bytes_by_id(tokenizer: HfTokenizer) -> dict[int, int]:
-    """Of how many bytes of ASCII text each token is made; wrong where it is not made of bytes, so
-    to be checked by what the tokens of a text add up to."""
+    """Return the number of bytes of each token in ASCII text.
+
+    The result is wrong for tokenizers that are not based on bytes, so callers must check the sum.
+    """
     return {identifier: len(token) for token, identifier in tokenizer.get_vocab().items()}
 
 
 def _with_special_markers(tokenizer_json: str) -> str:
-    """Marks all markers as special: some models list theirs, those of fill-in-the-middle or of tool
-    calls, as ordinary tokens, which would be taken for markers wherever a customer's file mentions
-    them."""
+    """Mark all markers as special tokens.
+
+    Some models declare markers of fill-in-the-middle or tool calls as ordinary tokens. These would
+    count as markers wherever a customer's file contains them.
+    """
     description = json.loads(tokenizer_json)
     for token in description["added_tokens"]:
         content = token["content"]
@@ -159,12 +164,12 @@ def _encode(tokenizer: HfTokenizer, texts: list[str]) -> list[list[int]]:
 
 
 def _whole(text: str) -> str:
-    """Half of a surrogate pair is no text to the tokenizer."""
+    """Replace unpaired surrogates, which the tokenizer rejects."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """From a folder with tokenizer.json, or by a name on the hub. Raises BadSetting."""
+    """Load from a folder with tokenizer.json, or by a name on the hub. Raises BadSetting."""
     file = Path(source) / "tokenizer.json"
     try:
         if Path(source).is_dir():

@@ -1,15 +1,15 @@
-"""What was worked out from a customer's text a moment ago, so that it need not be again.
+"""A TTL cache for results computed from customers' texts.
 
 Rules:
-1. Memory only, and never longer than twice LIFETIME_S after it was last in a request (and the few
-   seconds until `evict_expired` is called next): the same bounds in which the engine's own prefix
-   cache holds the prompt.
-2. A thing is found only under the name of its holder (tenant, epoch, in strict isolation the user):
-   what one has sent makes nothing faster for another, not even measurably.
-3. No holder has more than a quarter of the room: nobody's texts displace all of another's.
-4. Keys are digests under a secret of this process; the texts themselves are not kept.
+1. In memory only. An entry lives at most twice LIFETIME_S after the last request that used it, plus
+   the seconds until the next `evict_expired`. The engine's prefix cache has the same limits.
+2. An entry is found only in its own partition (tenant, epoch, and in strict isolation the user):
+   one tenant's texts never make requests of another measurably faster.
+3. No partition uses more than a quarter of the cache, so none displaces all entries of another.
+4. Keys are digests under a secret of this process. The texts themselves are not stored.
 
-Each holder has two generations: what is used moves to the young one, the old one is dropped whole.
+Each partition has two generations. Entries that are used move to the young one. The old one is
+dropped as a whole.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from caret.foundation.clock import Clock
 from inference.completion.request import Principal
 
 LIFETIME_S: Final = 300.0
-MAX_SHARE: Final = 0.25  # of one holder
+MAX_SHARE: Final = 0.25  # of one partition
 
 PartitionKey = NewType("PartitionKey", bytes)
 Digest = NewType("Digest", bytes)
@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 
 class CachePartitions:
-    """Names of holders, of this process only."""
+    """Keys of partitions, valid only in this process."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
@@ -40,13 +40,13 @@ class CachePartitions:
 
 
 def digest(text: str, holder: PartitionKey, kind: bytes = b"") -> Digest:
-    """Of a text as `kind` of thing (up to 16 bytes): the same text is another thing elsewhere."""
+    """Return the digest of a text for one `kind` of entry (up to 16 bytes)."""
     data = text.encode("utf-8", "surrogatepass")
     return Digest(hashlib.blake2b(data, key=holder, digest_size=16, person=kind).digest())
 
 
 class _CacheGenerations(Generic[Value]):
-    """One holder's."""
+    """The two generations of one partition."""
 
     def __init__(self, now_s: float) -> None:
         self.young: dict[Digest, Value] = {}
@@ -68,18 +68,18 @@ class _CacheGenerations(Generic[Value]):
         if now_s < self._rotates_s:
             return
         due_s = self._rotates_s
-        self.rotate(due_s)  # by the schedule, however late this is
-        if now_s >= due_s + LIFETIME_S:  # after a long silence both are too old
+        self.rotate(due_s)  # on schedule, even if this call is late
+        if now_s >= due_s + LIFETIME_S:  # after a long pause both are too old
             self.rotate(now_s)
 
 
 class TtlCache(Generic[Value]):
-    """One event loop uses it."""
+    """The cache of all partitions. One event loop uses it."""
 
     def __init__(
         self, clock: Clock, *, max_weight: int, weigh: Callable[[Value], int] = lambda _: 1
     ) -> None:
-        """`max_weight`: of all values together, but for those of one request."""
+        """`max_weight` limits all values together, except for those of one request."""
         self._clock = clock
         self._max_weight = max_weight
         self._weigh = weigh
@@ -96,7 +96,7 @@ class TtlCache(Generic[Value]):
         *,
         holder: PartitionKey,
     ) -> list[Value]:
-        """The keys' values in their order; `make` gets the places of those that are not known."""
+        """Return the values of the keys, in order. `make` gets the indexes of missing ones."""
         self._make_room(holder)
         held = self._of[holder]
         unknown: dict[Digest, int] = {}
@@ -119,7 +119,7 @@ class TtlCache(Generic[Value]):
         return self.get_or_compute_many([key], lambda _: [make()], holder=holder)[0]
 
     def evict_expired(self) -> None:
-        """Also what nobody asks for any more."""
+        """Evict expired entries, also in partitions that are no longer used."""
         now_s = self._clock.monotonic_s()
         for holder, held in list(self._of.items()):
             self._weight -= held.weight

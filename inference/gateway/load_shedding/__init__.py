@@ -1,1 +1,1 @@
-"""Concurrency limits and load shedding, for each pool and tenant."""
+"""Concurrency limits and load shedding, for each pool and each tenant."""

@@ -1,18 +1,19 @@
-"""How many requests a pool may have under way, learnt from how late its first tokens are.
+"""An adaptive concurrency limit for a pool, learnt from the latency of its first tokens.
 
-CUBIC (RFC 9438), with lateness in the place of loss: a late first token lowers the limit to 85% of
-what was under way, and from there it grows back along a cubic curve, flat where it was late the
-last time, steeper the longer it goes well. Without lateness for half a minute all is forgotten.
+The algorithm is CUBIC (RFC 9438), with a late first token in place of a lost packet. A late first
+token lowers the limit to 85% of the requests in flight. The limit then grows back along a cubic
+curve: flat near the value that was too high, steeper the longer first tokens are in time. After
+half a minute without a late first token, the limit starts afresh.
 
 Rules:
-1. Lateness counts when queueing can be its cause: the request had company, and the median of the
-   latest requests is well above what it is when the pool is at ease. A cold prompt alone is late
-   by itself, and shedding its neighbours would not help it.
-2. One decrease an epoch: what was admitted before the last decrease says nothing about it.
+1. A late first token counts only if queueing can be its cause: other requests were in flight, and
+   the median of the latest latencies is well above the median of an idle pool. A cold prompt alone
+   is slow by itself, and shedding other requests would not help it.
+2. One decrease per epoch: requests admitted before the last decrease say nothing about it.
 3. The limit grows only while it is in use.
-4. It never falls below the floor: so few cannot be in each other's way.
+4. The limit never falls below the floor: so few requests cannot delay each other.
 
-Times come as ratios to their targets, so that modes share a limit.
+Latencies are ratios to their targets, so that all modes share one limit.
 """
 
 from collections import deque
@@ -20,14 +21,14 @@ from statistics import median
 from typing import Final
 
 DECREASE: Final = 0.85
-RETURN_S: Final = 8.0  # to where it was late the last time
+RETURN_S: Final = 8.0  # until the limit is back at the value that was too high
 FORGET_S: Final = 30.0
-FIRST: Final = 32  # times the floor; lateness corrects it within one first token's time
-_QUEUEING: Final = 1.7  # of the median at ease
+FIRST: Final = 32  # times the floor; the first late tokens correct it
+_QUEUEING: Final = 1.7  # times the median of an idle pool
 _NUM_LATEST: Final = 24
 _FEW: Final = 8
-_EASE_WEIGHT: Final = 0.05  # of a new time at ease
-_MAX_AT_EASE: Final = 0.5  # of the target: who starts under load knows no better
+_EASE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
+_MAX_AT_EASE: Final = 0.5  # of the target; caps the idle value of a gateway that starts under load
 
 
 class CubicLimit:
@@ -35,19 +36,19 @@ class CubicLimit:
         self.floor = floor  # follows the number of replicas
         self.value = float(FIRST * floor)
         self._latest: deque[float] = deque(maxlen=_NUM_LATEST)
-        self._at_ease: float | None = None  # ratio; None: not known yet
-        self._late_at: float | None = None  # the limit that was too much; None: none was
+        self._at_ease: float | None = None  # ratio of an idle pool; None: unknown
+        self._late_at: float | None = None  # the limit that was too high; None: none was
         self._decreased_s = float("-inf")
-        self._used_s = 0.0  # in use since the decrease
+        self._used_s = 0.0  # seconds in use since the last decrease
         self._looked_s = float("-inf")
 
     @property
     def is_queueing(self) -> bool:
-        """Whether the latest requests took longer than they do when the pool is at ease."""
+        """True if the latest requests took longer than those of an idle pool."""
         return self._is_slow(list(self._latest))
 
     def reset(self, now_s: float) -> None:
-        """To be called from time to time: what has gone well for long enough starts afresh."""
+        """Start afresh if first tokens were in time for long enough. Call this periodically."""
         if self._late_at is not None and now_s - self._decreased_s > FORGET_S:
             self._late_at = None
             self.value = max(self.value, float(FIRST * self.floor))
@@ -56,8 +57,10 @@ class CubicLimit:
     def on_first_token(
         self, ratio: float, *, num_ahead: int, admitted_s: float, now_s: float
     ) -> None:
-        """A first token came, or is overdue, after `ratio` times its target. `num_ahead` were under
-        way when it was admitted."""
+        """Learn from a first token that arrived, or is overdue, after `ratio` times its target.
+
+        `num_ahead` requests were in flight when the request was admitted.
+        """
         self._latest.append(ratio)
         if ratio <= 1.0:
             self._record_ease(ratio, num_ahead)
@@ -67,7 +70,7 @@ class CubicLimit:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 
     def on_rejected(self, num_under_way: int, *, epoch_s: float, now_s: float) -> None:
-        """So many are under way that the next would be late, as far as one can tell."""
+        """Decrease the limit: a further request would probably be late with this many in flight."""
         if now_s - self._decreased_s > epoch_s and self._is_slow(list(self._latest)[-_FEW:]):
             self._decrease(min(self.value, float(num_under_way)), now_s)
 
@@ -91,8 +94,8 @@ class CubicLimit:
         if self._late_at is None:
             self.value += 1.0
             return
-        # While nobody uses the limit, the curve waits.
+        # The curve waits while the limit is not in use.
         self._used_s += min(now_s - self._looked_s, 1.0)
         self._looked_s = now_s
-        bend = (self._used_s / RETURN_S - 1.0) ** 3  # from -1, by 0 at RETURN_S
+        bend = (self._used_s / RETURN_S - 1.0) ** 3  # from -1; 0 after RETURN_S seconds in use
         self.value = max(self.value, self._late_at * (1.0 + (1.0 - DECREASE) * bend))

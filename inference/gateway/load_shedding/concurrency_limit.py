@@ -1,6 +1,6 @@
-"""Seats: places among the completions that run at once, of a tenant and of the whole gateway.
+"""The concurrency limit of each tenant and of the whole gateway.
 
-Without one the client is refused at once: waiting is for engines' queues.
+A request that finds no free slot is rejected at once. Only engines queue requests.
 """
 
 from collections import Counter
@@ -15,10 +15,10 @@ MAX_TENANT_SHARE: Final = 0.25
 
 
 class ConcurrencyLimiter:
-    """Counts the completions under way. One event loop uses it, so it needs no lock."""
+    """Count the completions in flight. One event loop uses it, so it needs no lock."""
 
     def __init__(self, *, max_total: int, max_tenant_share: float = MAX_TENANT_SHARE) -> None:
-        """`max_tenant_share`: whatever its own policy says, one tenant leaves room for others."""
+        """`max_tenant_share` caps every tenant, whatever its policy allows, to leave room."""
         self._max_total = max_total
         self._max_of_one = max(1, int(max_total * max_tenant_share))
         self._taken: Counter[TenantId] = Counter()
@@ -29,10 +29,14 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def acquire(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
-        """Raises Busy: `too_many_requests`, `gateway_at_capacity`."""
+        """Hold a slot until the block ends.
+
+        The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
+        TooManyRequests.
+        """
         if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
             raise TooManyRequests(
-                "too_many_requests", "Too many completions of this tenant are under way."
+                "too_many_requests", "This tenant has too many completions in flight."
             )
         if self._taken.total() >= self._max_total:
             raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)

@@ -1,14 +1,14 @@
-"""Fair shares: near its limit a pool belongs to its tenants in equal parts.
+"""Fair shares: near its limit, a pool is divided equally among its tenants.
 
-What a request is asked for (its trigger) is the client's own claim, so it decides between one
-tenant's requests, and between tenants only as long as none of them holds more than its part.
+Clients set the trigger of a request themselves. It therefore ranks the requests of one tenant, and
+ranks tenants against each other only while none of them is above its share.
 
-Rules, from the automatic requests' share of the limit on, except for prefetches:
-1. A part is the limit by the number of tenants that have something under way, or now ask; at least
-   one request.
-2. Who holds more than its part is refused.
-3. While somebody does, who holds less is let in whatever its trigger, up to the limit and a few
-   more: else it would wait for the others' requests to end.
+Rules that apply once a pool is near its limit, except to prefetches:
+1. A share is the limit divided by the number of tenants with requests in flight, the requesting
+   tenant included; at least one request.
+2. A tenant above its share is rejected.
+3. While some tenant is above its share, tenants below theirs are admitted whatever the trigger, up
+   to the limit and a small reserve. Otherwise they would wait for the others' requests to end.
 """
 
 from collections import Counter
@@ -17,19 +17,19 @@ from typing import Final
 from caret.contracts.policy import Trigger
 from caret.foundation.ids import TenantId
 
-# Of the limit; what is left is room for those who come after.
+# Of the limit; the rest is room for requests of higher priority.
 _SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL: 1.0}
-# Over the limit, one request for each tenant, but no more than this share: many small tenants are
-# a crowd like any other.
+# One request above the limit for each tenant, but at most this share of it: many small tenants
+# together also overload a pool.
 _RESERVE: Final = 0.1
 
 
 class FairShares:
-    """Of one pool, by the requests under way there."""
+    """The requests in flight in one pool, by tenant."""
 
     def __init__(self) -> None:
         self.num_in_flight = 0
-        self._of: Counter[TenantId | None] = Counter()  # None: a tenant that is not known
+        self._of: Counter[TenantId | None] = Counter()  # None: an unknown tenant
 
     def acquire(self, tenant_id: TenantId | None) -> None:
         self.num_in_flight += 1

@@ -1,14 +1,13 @@
-"""Load: how much a pool takes on, and who goes first when it is too much.
+"""Load shedding: how many requests a pool accepts, and which are shed first.
 
-Each pool has a limit of requests under way on this gateway, learnt from the first tokens' lateness
-(`cubic`). Near it prefetches are shed first, then what editors ask by themselves, last what
-somebody pressed a key for; and whoever holds more than its fair share (`fair_shares`). While the
-99th percentile of the first token is over its target and requests queue, prefetches are shed
-anyhow. A pool at which nothing is under way always takes the next request.
+Each pool has a limit of requests in flight on this gateway, learnt from the latency of first tokens
+(`adaptive_limit`). Near the limit, prefetches are shed first, then automatic requests, then manual
+ones. Tenants above their fair share are shed as well (`fair_share`). Prefetches are also shed while
+requests queue and the p99 of the first token is over its target. An idle pool always accepts the
+next request.
 
-What is waiting counts as late as soon as it is overdue; nobody waits for its end to know that. And
-when more wait than the pool can answer in time, at the best rate that it has shown lately, that is
-lateness, too.
+A request counts as late as soon as its first token is overdue. A pool also counts as late when more
+requests wait than it can answer in time at its best recent rate.
 """
 
 from collections import Counter, deque
@@ -30,9 +29,9 @@ from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
 _FLOOR_PER_REPLICA: Final = 2
 _LOOK_EVERY_S: Final = 0.002
-_REFUSED_RATIO: Final = 2.0  # how late it counts when an engine's queue was full
+_REFUSED_RATIO: Final = 2.0  # the ratio that counts when an engine's queue is full
 _GUARD: Final = 0.99
-_MIN_SLOT_S: Final = 0.25  # in which first tokens are counted
+_MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
 _NUM_SLOTS: Final = 20
 _FEW_FIRST_TOKENS: Final = 5
 _LONG_WAIT: Final = 0.4  # of the target
@@ -40,11 +39,11 @@ _LONG_WAIT: Final = 0.4  # of the target
 
 @dataclass(frozen=True, slots=True)
 class PoolLoadStats:
-    """What a pool bears, for whoever shows or exports it."""
+    """The load and the limit of a pool, for metrics and the console."""
 
     num_in_flight: int
-    limit: float  # of requests under way
-    first_token_p99_ms: float | None  # of the last ten seconds; None: there were none
+    limit: float  # concurrent requests
+    first_token_p99_ms: float | None  # of the last ten seconds; None: no first tokens
     target_ms: float
 
     @property
@@ -54,7 +53,7 @@ class PoolLoadStats:
 
 @dataclass(slots=True)
 class _AwaitingFirstToken:
-    """A request under way whose first token has not been seen here yet."""
+    """A request in flight whose first token this module has not seen yet."""
 
     trace: RequestTrace
     mode: Mode
@@ -65,8 +64,11 @@ class _AwaitingFirstToken:
 
 
 class PoolLoadShedder:
-    """One pool's. All times are monotonic seconds; who waits has waited since it was admitted: how
-    long its client took to send it says nothing about the pool."""
+    """The load shedder of one pool.
+
+    All times are monotonic seconds. Waiting times begin at admission: the time that a client took
+    to send its request says nothing about the pool.
+    """
 
     def __init__(self, *, num_replicas: int, targets_s: Mapping[Mode, float]) -> None:
         self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
@@ -75,7 +77,7 @@ class PoolLoadShedder:
         self._shares = FairShares()
         self._waiting: dict[RequestId, _AwaitingFirstToken] = {}
         self._looked_s = float("-inf")
-        # How many first tokens came in each of the latest slots of time, by the slot's number.
+        # The number of first tokens in each of the latest time slots, by slot number.
         self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
         self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
 
@@ -97,7 +99,7 @@ class PoolLoadShedder:
         return self._shares.can_admit(_tenant_id(account), trigger, self.limit.value)
 
     def start(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> None:
-        if not request.is_warm_up:  # of the lowest priority: it tells nothing of the others
+        if not request.is_warm_up:  # warm-ups have the lowest priority
             self._waiting[account.arrival.request_id] = _AwaitingFirstToken(
                 trace=account,
                 mode=request.mode,
@@ -108,7 +110,7 @@ class PoolLoadShedder:
         self._shares.acquire(_tenant_id(account))
 
     def finish(self, account: RequestTrace, now_s: float, *, was_refused: bool) -> None:
-        """`was_refused`: the engine's queue was full."""
+        """Remove a request. `was_refused`: the engine's queue was full."""
         self._shares.release(_tenant_id(account))
         waiting = self._waiting.get(account.arrival.request_id)
         if waiting is None:
@@ -118,7 +120,7 @@ class PoolLoadShedder:
         else:
             self._check_request(waiting, now_s)
         if waiting.is_overdue and account.engine_first_token_s is None:
-            # It left before its first token: it would have taken longer still.
+            # The request left before its first token, so its latency would have been even higher.
             self.times[waiting.mode].add(_waited_s(waiting, now_s) * 1000, now_s=now_s)
         self._waiting.pop(account.arrival.request_id, None)
 
@@ -132,15 +134,18 @@ class PoolLoadShedder:
         return p99_ms is not None and p99_ms > self._targets_s[mode] * 1000
 
     def _is_predicted_late(self, target_s: float, now_s: float) -> bool:
-        """Whether the oldest has waited for long, and more wait than first tokens came within a
-        target's time when they came most quickly lately (Little's law)."""
+        """Estimate by Little's law whether the next request would be late.
+
+        True if the oldest request has waited for long, and more requests wait than the pool has
+        answered within one target's time at its best recent rate.
+        """
         oldest = next(iter(self._waiting.values()), None)
         if oldest is None or _waited_s(oldest, now_s) < _LONG_WAIT * target_s:
             return False
         slot = int(now_s / self._slot_s)
         most = max((n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0)
         if most < _FEW_FIRST_TOKENS:
-            return False  # too few to know how quick the pool can be
+            return False  # too few to know the best rate of the pool
         return len(self._waiting) * self._slot_s > most * target_s
 
     def _count_first_token(self, now_s: float) -> None:
@@ -150,7 +155,7 @@ class PoolLoadShedder:
         self._first_tokens[-1] = (slot, self._first_tokens[-1][1] + 1)
 
     def _check_waiting(self, now_s: float) -> None:
-        """At those that wait: whose first token has come, who is overdue."""
+        """Check the waiting requests: which first tokens arrived, and which are overdue."""
         if now_s - self._looked_s < _LOOK_EVERY_S:
             return
         self._looked_s = now_s
@@ -177,13 +182,16 @@ class PoolLoadShedder:
 
 
 class LoadShedder:
-    """All pools'. One event loop uses it."""
+    """The load shedders of all pools. One event loop uses it."""
 
     def __init__(
         self, clock: Clock, *, num_replicas: Mapping[str, int], targets_ms: Mapping[Mode, float]
     ) -> None:
-        """`num_replicas` by the pool's name; `targets_ms` of the first token's p99, over which a
-        pool sheds."""
+        """Create one load shedder per pool.
+
+        `num_replicas` is by pool name. `targets_ms` are the p99 targets of the first token; a pool
+        that exceeds them sheds.
+        """
         self.num_shed: Counter[tuple[str, Mode, Trigger]] = Counter()  # by pool
         self._clock = clock
         self._targets_ms = targets_ms
@@ -194,7 +202,7 @@ class LoadShedder:
         }
 
     def set_num_replicas(self, pool: str, num_replicas: int) -> None:
-        """It has so many now; what was learnt of it stays."""
+        """Set the number of replicas of a pool. Everything learnt about the pool is kept."""
         self._pools[pool].limit.floor = _FLOOR_PER_REPLICA * max(1, num_replicas)
 
     @property
@@ -203,7 +211,11 @@ class LoadShedder:
 
     @contextmanager
     def admit(self, pool: str, request: CompletionRequest, account: RequestTrace) -> Iterator[None]:
-        """Raises Dropped (shed) when the pool has no room for a request of this kind."""
+        """Hold the request's place in the pool until the block ends.
+
+        CompletionDropped (shed) means that the pool has no room for this kind of request. Raises
+        CompletionDropped.
+        """
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()
         if not load.can_admit(request, account, now_s):
@@ -234,7 +246,7 @@ def _tenant_id(account: RequestTrace) -> TenantId | None:
 
 
 def _waited_s(waiting: _AwaitingFirstToken, now_s: float) -> float:
-    """From its admission until its first token, or until now."""
+    """Return the seconds from admission until the first token, or until now."""
     account = waiting.trace
     until_s = now_s if account.engine_first_token_s is None else account.engine_first_token_s
     return until_s - waiting.admitted_s

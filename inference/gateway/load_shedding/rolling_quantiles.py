@@ -1,13 +1,14 @@
-"""Quantiles of the last seconds, exact to five percent, in a few kilobytes.
+"""Quantiles of the latest seconds, exact to five percent, in a few kilobytes.
 
-A histogram with a ring: each slot holds a second's counts by logarithmic width, and the sum of the
-slots is kept beside them, so that adding costs the same however much there is.
+A histogram with a ring buffer. Each slot holds the counts of one second in logarithmic bins. The
+sum of all slots is kept beside them, so the cost of adding does not depend on the number of
+samples.
 """
 
 import math
 from typing import Final
 
-_GROWTH: Final = math.log(1.05)  # from one width to the next
+_GROWTH: Final = math.log(1.05)  # from one bin to the next
 _LEAST_MS: Final = 0.5
 _NUM_WIDTHS: Final = 260  # up to 160 s
 SLOT_S: Final = 1.0
@@ -15,12 +16,12 @@ NUM_SLOTS: Final = 10
 
 
 class RollingQuantiles:
-    """Of the last NUM_SLOTS seconds, the current one included."""
+    """Quantiles of the last NUM_SLOTS seconds, including the current one."""
 
     def __init__(self) -> None:
         self._slots = [[0] * _NUM_WIDTHS for _ in range(NUM_SLOTS)]
         self._sum = [0] * _NUM_WIDTHS
-        self._now = 0  # number of the current slot since the clock began
+        self._now = 0  # number of the current slot since the clock's zero
         self.count = 0
 
     def add(self, milliseconds: float, *, now_s: float) -> None:
@@ -32,7 +33,7 @@ class RollingQuantiles:
         self.count += 1
 
     def quantile(self, share: float, *, now_s: float) -> float | None:
-        """In milliseconds, the upper end of its width; None: nothing was added lately."""
+        """Return the upper bound of the quantile's bin in milliseconds; None: no samples."""
         self._rotate_slots(now_s)
         rank, seen = share * self.count, 0
         for place, count in enumerate(self._sum):
@@ -42,7 +43,7 @@ class RollingQuantiles:
         return None
 
     def _rotate_slots(self, now_s: float) -> None:
-        """Empties the slots that have become too old."""
+        """Empty the slots that are too old."""
         slot = int(now_s / SLOT_S)
         for number in range(max(self._now, slot - NUM_SLOTS) + 1, slot + 1):
             old = self._slots[number % NUM_SLOTS]

@@ -1,4 +1,4 @@
-"""The numbers of a completion as its client is told them, and on request what its prompt was."""
+"""The metadata of a completion as its client sees it and, on request, the prompt's composition."""
 
 import msgspec
 
@@ -39,7 +39,7 @@ def _explanation(account: RequestTrace) -> PromptExplanation:
 
 
 def _segments(segments: tuple[Segment, ...], cached_tokens: int | None) -> list[SegmentFrame]:
-    """An engine caches a prompt's beginning: each segment has what is left for it."""
+    """Divide the cached tokens among the segments. Engines cache the beginning of a prompt."""
     frames: list[SegmentFrame] = []
     left = cached_tokens
     for segment in segments:

@@ -1,7 +1,7 @@
-"""One client's stream: which completions are under way, and how they end.
+"""One client's stream: its completions in flight, and how they end.
 
-Knows neither Channels nor the pipeline's insides: frames come in by `on_frame`, go out by `send`.
-Each completion is a task of its own, so that a `cancel` never waits behind one.
+Independent of Channels and of the pipeline: frames come in by `on_frame` and go out by `send`. Each
+completion is a task of its own, so that a `cancel` never waits behind one.
 """
 
 import asyncio
@@ -56,10 +56,10 @@ from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from inference.gateway.supersession.registry import is_superseding
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
-MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
+MAX_HELD: Final = 64  # including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
-# Of what was accepted it is told half an hour later what is left; by then a typist has asked a
-# thousand times.
+# Editors report what is left of accepted text after half an hour. A typist may cause a thousand
+# requests in that time.
 MAX_ACCEPTED: Final = 128
 
 Send = Callable[[ServerFrame], Awaitable[None]]
@@ -67,32 +67,32 @@ Send = Callable[[ServerFrame], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionBackend:
-    """What a connection asks for on behalf of its client."""
+    """The operations that a connection performs for its client."""
 
     serve: Callable[[IncomingRequest, ResponseWriter], Awaitable[None]]  # the pipeline
     append_record: Callable[[UsageRecord], None]  # the journal
-    # Of a file that was opened, in the background:
+    # Prefill an opened file's prompt in the background:
     warm_up: Callable[[TenantId, IncomingRequest], None]
-    on_edited: Callable[[SuggestionEdit], None]  # to be kept, or not: consent is looked at there
-    find_principal: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
-    # Of a request that may not be the client's:
+    on_edited: Callable[[SuggestionEdit], None]  # stored only with consent, which is checked there
+    find_principal: Callable[[], Principal]  # the current principal; raises UnauthenticatedRequest
+    # Record the outcome of a request that this connection does not know:
     record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
     clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCaller:
-    """Who opened the connection, and with which key; each completion presents it anew."""
+    """The client that opened the connection. Each completion authenticates its key again."""
 
     principal: Principal
     key_text: str
-    address: str | None  # the client's; None: it has none
+    address: str | None  # the client's; None: unknown
     editor: str = ""  # one of inference.gateway.protocol.user_agent
 
 
 @dataclass(frozen=True, slots=True)
 class SupersessionKey:
-    """What a completion is for, as far as it decides who supersedes whom (see `newest`)."""
+    """The properties that decide which completion supersedes another (see `supersession`)."""
 
     path: str
     is_chat: bool
@@ -111,22 +111,22 @@ _NO_PURPOSE: Final = SupersessionKey(path="", is_chat=False, is_prefetch=False)
 
 @dataclass(slots=True)
 class StreamedCompletion:
-    """One completion of this connection; the Client of its pipeline."""
+    """One completion of this connection; the ResponseWriter of its pipeline."""
 
     id: str
     supersession_key: SupersessionKey
     suggestion: SuggestionRecord
     send: Send
-    is_explained: bool = False  # whether its client wants to know what the prompt was made of
+    is_explained: bool = False  # whether the client wants to know the prompt's composition
     state: CompletionState = CompletionState.UNKNOWN
     task: asyncio.Task[None] | None = None
-    cancelled_s: float | None = None  # monotonic; None: nobody has cancelled it
+    cancelled_s: float | None = None  # monotonic; None: not cancelled
 
     def advance(self, event: CompletionEvent) -> None:
         self.state = advance(self.state, event)
 
     def cancel(self, finish: FinishReason, *, at_s: float) -> None:
-        """Ends it now; the client is told with `finish`."""
+        """End the completion now. The client receives `finish` as its finish reason."""
         was, self.cancelled_s = self.state, at_s
         self.advance(CompletionEvent.CANCEL)
         if was is not self.state and self.task is not None:
@@ -160,8 +160,10 @@ class Connection:
         self._pace = TypingPace(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
-        """None: a binary frame. What is wrong with a frame is answered by an error frame, and the
-        connection goes on. Raises ClientDisconnected when the answer cannot be delivered."""
+        """Handle a frame (None: a binary one). Answer an invalid frame with an error frame.
+
+        Raises ClientDisconnected.
+        """
         try:
             if text is None:
                 raise InvalidFrame("binary_frame", "Frames are JSON text.")
@@ -175,14 +177,14 @@ class Connection:
             await self._send_error(_id_of(frame), error)
 
     async def close(self) -> None:
-        """The client has left: ends all that is under way and waits until it has ended."""
+        """Cancel everything in flight after the client left, and wait until it has ended."""
         tasks = [exchange.task for exchange in self._under_way.values() if exchange.task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def drain(self) -> None:
-        """Waits until nothing is under way; what is asked meanwhile is served, and waited for."""
+        """Wait until nothing is in flight. New requests are still served meanwhile."""
         while tasks := [each.task for each in self._under_way.values() if each.task]:
             await asyncio.wait(tasks)
 
@@ -210,7 +212,7 @@ class Connection:
     async def _on_complete(self, frame: CompleteFrame) -> None:
         known = self._find_completion(frame.id)
         if known is not None:
-            advance(known.state, CompletionEvent.COMPLETE)  # raises: the id is taken
+            advance(known.state, CompletionEvent.COMPLETE)  # raises InvalidFrame: the id is in use
         purpose = _purpose(frame)
         superseded = self._find_superseded(purpose)
         self._require_room(num_leaving=len(superseded))
@@ -224,7 +226,8 @@ class Connection:
         exchange.advance(CompletionEvent.COMPLETE)
         self._under_way[frame.id] = exchange
         exchange.task = asyncio.create_task(self._run_completion(exchange, arrival))
-        # Let it enter `record` before the next frame can cancel it: all that was asked counts.
+        # Let the task enter `record` before the next frame can cancel it: every request is
+        # recorded.
         await asyncio.sleep(0)
 
     def _find_completion(self, identifier: str) -> StreamedCompletion | None:
@@ -232,7 +235,7 @@ class Connection:
         return next((place[identifier] for place in places if identifier in place), None)
 
     def _find_superseded(self, purpose: SupersessionKey) -> list[StreamedCompletion]:
-        """Newest wins: a request for the same file makes the ones before worthless."""
+        """Return the completions that a new request for the same file supersedes."""
         return [
             running
             for running in self._list_running()
@@ -244,19 +247,19 @@ class Connection:
         return [exchange for exchange in every if exchange.state is not CompletionState.CANCELLING]
 
     def _require_room(self, *, num_leaving: int) -> None:
-        """What is being cancelled waits, for a moment, for a client that may read slowly."""
+        """Check the limits. Cancelled completions may wait briefly for a slow client."""
         num_running = len(self._list_running()) - num_leaving
         if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
             raise TooManyRequests(
-                "too_many_requests", f"{MAX_UNDER_WAY} completions are under way here."
+                "too_many_requests", f"{MAX_UNDER_WAY} completions are in flight here."
             )
 
     async def _run_completion(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:
         try:
             await self._backend.serve(arrival, exchange)
         finally:
-            # A cancelled task keeps its frames, and they the customer's text: let go of it here,
-            # and of its path, which an outcome has no use for.
+            # A cancelled task keeps its frames alive, and they hold the customer's text. Drop the
+            # task here, and the path, which outcomes do not need.
             exchange.task = None
             exchange.supersession_key = _NO_PURPOSE
             del self._under_way[exchange.id]
@@ -279,7 +282,7 @@ class Connection:
         )
 
     def _on_file_opened(self, frame: FileOpenedFrame) -> None:
-        """Warmed when there is room for it; neither that nor what is wrong with it is told."""
+        """Warm up the file if there is room. The client is not told about success or errors."""
         tenant_id = self._caller.principal.snapshot.tenant_id
         self._backend.warm_up(tenant_id, self._make_incoming_request(_opened(frame)))
 
@@ -348,7 +351,7 @@ def _id_of(frame: ClientFrame) -> str:
 
 def _purpose(frame: CompleteFrame) -> SupersessionKey:
     return SupersessionKey(
-        # One that is longer is refused by `receive`, and is not worth keeping until then.
+        # `receive` rejects a longer path, so it is not worth keeping until then.
         path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
         is_chat=frame.mode == Mode.CHAT,
         is_prefetch=frame.trigger == Trigger.PREFETCH,
@@ -379,8 +382,10 @@ def _draft(frame: CompleteFrame) -> UnvalidatedRequest:
 
 
 def _opened(frame: FileOpenedFrame) -> UnvalidatedRequest:
-    """As if somebody typed in the middle of it: what comes before the text in a prompt depends on
-    how long the text is, hardly on where in it the cursor stands."""
+    """Build a request with the cursor in the middle of the file.
+
+    The prompt's beginning depends on the length of the text, hardly on the position of the cursor.
+    """
     middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
     return UnvalidatedRequest(
         mode="inline",
@@ -396,6 +401,6 @@ def _opened(frame: FileOpenedFrame) -> UnvalidatedRequest:
 
 
 def _files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
-    """One more than there may be: `receive` says that they are too many."""
+    """Convert one file more than the limit allows, so that `receive` rejects too many files."""
     taken = frames[: MAX_FILES + 1]
     return tuple(ContextFile(file.path, file.text, file.edited_at) for file in taken)

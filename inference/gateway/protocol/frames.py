@@ -1,6 +1,6 @@
 """The frames of the stream protocol `caret.v1`, as on the wire (platform/docs/protocol.md).
 
-Unknown fields of a client's frame are ignored, so that newer clients work with older gateways.
+Unknown fields in a client's frame are ignored, so that newer clients work with older gateways.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ MAX_FRAME_CHARS: Final = (
 class FileFrame(msgspec.Struct, frozen=True):
     path: str
     text: str
-    edited_at: float = 0.0  # Unix seconds; 0: not known
+    edited_at: float = 0.0  # Unix seconds; 0: unknown
 
 
 class RepositoryFrame(msgspec.Struct, frozen=True):
@@ -41,13 +41,13 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     repository: RepositoryFrame = RepositoryFrame()
     max_tokens: int | None = None
     trigger: str = "automatic"
-    # Of the client's own trace, a W3C header; what is none starts a trace of its own.
+    # The client's own trace, a W3C header. An invalid value starts a new trace.
     traceparent: str | None = None
-    explain: bool = False  # whether `meta` is to say what the prompt was made of
+    explain: bool = False  # whether `meta` includes the composition of the prompt
 
 
 class FileOpenedFrame(msgspec.Struct, frozen=True, tag="open"):
-    """A file was opened in the editor: nothing answers it."""
+    """A file was opened in the editor. The gateway does not answer."""
 
     path: str
     text: str
@@ -62,23 +62,23 @@ class CancelFrame(msgspec.Struct, frozen=True, tag="cancel"):
 
 class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     event: OutcomeEvent
-    id: str = ""  # may be left out beside a request_id
-    request_id: str = ""  # the completion's, for connections on which it was not asked
-    chars: int | None = None  # None: all that was suggested
+    id: str = ""  # optional if there is a request_id
+    request_id: str = ""  # for completions that another connection requested
+    chars: int | None = None  # None: the whole suggestion
     lines: int | None = None
     after_ms: int = 0
     edited_ratio: float | None = None
-    text: str | None = None  # what it has become; of no use unless its user lets it be kept
+    text: str | None = None  # the edited text; used only with the user's consent to store it
 
 
 class TypingFrame(msgspec.Struct, frozen=True, tag="typed"):
-    """What was typed by hand since the last one: nothing answers it, save what is wrong with it."""
+    """The characters typed by hand since the last such frame. Only errors are answered."""
 
     chars: dict[str, int]  # by language
 
 
 class PolicyQueryFrame(msgspec.Struct, frozen=True, tag="policy"):
-    """What may be asked for a repository: answered by a PolicyFrame."""
+    """Asks what the policy allows in a repository. A PolicyFrame answers it."""
 
     repository: str = ""
 
@@ -96,13 +96,13 @@ class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
 class SegmentFrame(msgspec.Struct, frozen=True):
     kind: SegmentKind
     tokens: int
-    cached_tokens: int | None  # of these; None: the engine did not tell
+    cached_tokens: int | None  # of these; None: not reported by the engine
 
 
 class PromptExplanation(msgspec.Struct, frozen=True):
-    """What the prompt was made of: counts, never text."""
+    """The composition of the prompt: counts, never text."""
 
-    segments: list[SegmentFrame]  # in the order of the prompt; empty: none was assembled
+    segments: list[SegmentFrame]  # in the order of the prompt; empty: no prompt was assembled
     files_sent: int
     files_excluded: int  # of these, by policy
     files_in_prompt: int  # of the rest, whole or in part
@@ -110,13 +110,16 @@ class PromptExplanation(msgspec.Struct, frozen=True):
 
 
 class CompletionMeta(msgspec.Struct, frozen=True):
-    """The completion's own numbers. Times are milliseconds since the request was received, except
-    engine_ms; None: not reached, or not told by the engine."""
+    """The numbers of one completion.
+
+    Times are milliseconds since the request was received, except engine_ms. None: not reached, or
+    not reported by the engine.
+    """
 
     request_id: str
     first_token_ms: float | None
     total_ms: float
-    queue_ms: float | None  # until the engine was asked, assembly included
+    queue_ms: float | None  # until the request went to the engine, assembly included
     assemble_ms: float | None
     engine_ms: float | None  # from there to the engine's first token
     prompt_tokens: int
@@ -125,10 +128,10 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     tier: str
     pool: str
     replica: str
-    filter_reason: str  # why the filter ended or withheld it; "": it did not
+    filter_reason: str  # why the filter truncated or withheld it; "": it did not
     explanation: PromptExplanation | msgspec.UnsetType = (
         msgspec.UNSET
-    )  # left out: it was not asked for
+    )  # left out: the client did not request an explanation
 
 
 class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
@@ -138,25 +141,25 @@ class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
 
 
 class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
-    id: str  # "" when the frame that it answers had none
+    id: str  # "" if the frame that it answers had none
     code: str
     message: str
-    retry_after_s: float | None = None  # left out where waiting would not help
+    retry_after_s: float | None = None  # left out if waiting would not help
 
 
 class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
-    """As the policy is now: a client that knows it spares requests that would be refused."""
+    """The current policy. Clients use it to avoid requests that would be rejected."""
 
     repository: str
-    excluded: list[str]  # globs of paths, of this repository and of all
-    modes: list[str]  # that its key may ask for
+    excluded: list[str]  # globs of paths that are excluded in this repository or in all of them
+    modes: list[str]  # that the key may request
 
 
 ServerFrame = DeltaFrame | DoneFrame | ErrorFrame | PolicyFrame
 
 
 class _AnyFrame(msgspec.Struct):
-    """What can be read of a frame that is not valid."""
+    """The fields that can be read from an invalid frame."""
 
     type: str = ""
     id: str = ""
@@ -171,7 +174,7 @@ MAX_ID_CHARS: Final = 64
 
 
 class InvalidFrame(BadRequest):
-    """A frame that is not understood; `id` is that of the frame where it could be read."""
+    """The frame is invalid. `id` is that of the frame if it could be read."""
 
     def __init__(self, code: str, message: str, *, id: str = "") -> None:
         super().__init__(code, message)
@@ -179,14 +182,18 @@ class InvalidFrame(BadRequest):
 
 
 def decode_frame(text: str) -> ClientFrame:
-    """Raises InvalidFrame: `too_large`, `invalid_json`, `unknown_type`, `invalid_field`."""
+    """Decode a client's frame.
+
+    The codes of InvalidFrame are `too_large`, `invalid_json`, `unknown_type` and `invalid_field`.
+    Raises InvalidFrame.
+    """
     if len(text) > MAX_FRAME_CHARS:
         raise InvalidFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")
     try:
         frame: ClientFrame = _decode(text)
     except msgspec.ValidationError as error:
         raise _explain(text, error) from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: deep nesting
         raise InvalidFrame("invalid_json", "The frame is not a JSON object.") from None
     is_named = isinstance(frame, OutcomeFrame) and frame.request_id != ""
     min_chars = 0 if is_named else 1
@@ -200,7 +207,7 @@ def encode_frame(frame: ServerFrame) -> str:
 
 
 def _explain(text: str, error: msgspec.ValidationError) -> InvalidFrame:
-    """Names the field, never the value: it may be code."""
+    """Name the invalid field, never its value: it may be code."""
     try:
         seen = _decode_any(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -1,11 +1,11 @@
-"""Outcomes of completions that were asked on another connection, perhaps of another gateway.
+"""Late outcomes: reported to a gateway or connection that did not serve their completion.
 
 Rules:
-1. A gateway cannot know whose a request was, and says nothing about it: every well-formed id gets
-   the same silence. Ingest holds what is told against the completion's record.
-2. A request id carries its moment: what is older than MAX_AGE_MS, or to come, is unknown.
-3. Who asks for nothing could tell without end, so that each owner's are paced, and each tenant's:
-   ingest, which looks for what each of them is of, is everybody's.
+1. A gateway cannot know whose request it was, and does not reveal it: every well-formed ID gets the
+   same empty response. Ingestion checks the report against the completion's usage record.
+2. A request ID contains its time. If it is older than MAX_AGE_MS or in the future, it is unknown.
+3. Late outcomes are rate-limited per user or service key and per tenant: a client could report them
+   without ever requesting a completion. Ingestion, which looks up each completion, is shared.
 """
 
 import uuid
@@ -22,13 +22,12 @@ from inference.gateway.protocol.frames import InvalidFrame
 from inference.gateway.protocol.outcome_reports import OutcomeReport, validate_report
 from inference.gateway.rate_limits.gcra import Gcra
 
-MAX_AGE_MS: Final = 24 * 3_600_000  # a night's sleep, and then half an hour
-MAX_AHEAD_MS: Final = 60_000  # of another gateway's clock
-# An editor follows 64 suggestions, each through five moments, and tells of them at once when it
-# has slept.
+MAX_AGE_MS: Final = 24 * 3_600_000  # a laptop may sleep over night before the last report
+MAX_AHEAD_MS: Final = 60_000  # clock skew between gateways
+# An editor tracks 64 suggestions with up to five reports each. After sleep it sends all at once.
 MAX_AT_ONCE: Final = 512
-_INTERVAL_S: Final = 1.0  # in which one more may be told
-# Of a tenant on this gateway: that of a hundred of its people who wake up at once.
+_INTERVAL_S: Final = 1.0  # seconds until one more report is allowed
+# For each tenant on this gateway: a hundred users whose laptops wake up at once.
 MAX_OF_TENANT_AT_ONCE: Final = 8_192
 _TENANTS_INTERVAL_S: Final = 1 / 32
 _MAX_HOLDERS: Final = 4_096  # about 200 bytes each
@@ -36,10 +35,10 @@ _TIMED_VERSION: Final = 7
 
 
 class LateOutcomeRecorder:
-    """One event loop uses it."""
+    """Records late outcomes in the journal. One event loop uses it."""
 
     def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
-        """`keep`: the journal's."""
+        """`keep` appends to the journal."""
         self._clock = clock
         self._keep = keep
         self._of_owners = _RateLimiters(clock, at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
@@ -48,7 +47,11 @@ class LateOutcomeRecorder:
         )
 
     def record(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
-        """Raises InvalidFrame: `invalid_field`, `unknown_id`; and Busy."""
+        """Record a late outcome.
+
+        The codes of InvalidFrame are `invalid_field` and `unknown_id`. Raises InvalidFrame,
+        TooManyRequests.
+        """
         span_s = validate_report(told)
         now_ms = self._clock.now_ms()
         known = _checked(request_id, now_ms)
@@ -73,7 +76,7 @@ class LateOutcomeRecorder:
 
 
 class _RateLimiters:
-    """By holder; who was not heard of for long begins anew."""
+    """Rate limiters by holder. A holder that was inactive for long starts afresh."""
 
     def __init__(self, clock: Clock, *, at_once: int, interval_s: float) -> None:
         self._clock = clock
@@ -82,7 +85,7 @@ class _RateLimiters:
         self._of: OrderedDict[str, Gcra] = OrderedDict()
 
     def spend(self, holder: str) -> None:
-        """Raises Busy."""
+        """Spend one unit. Raises TooManyRequests."""
         now_s = self._clock.monotonic_s()
         pace = self._of.setdefault(holder, Gcra())
         self._of.move_to_end(holder)
@@ -90,19 +93,19 @@ class _RateLimiters:
             self._of.popitem(last=False)
         wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
         if wait_s:
-            raise TooManyRequests("too_many_requests", "Tell it less often.", retry_after_s=wait_s)
+            raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=wait_s)
         pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
 def _checked(text: str, now_ms: int) -> RequestId:
-    """By its form alone."""
+    """Check the form of the ID and its time. Raises InvalidFrame."""
     try:
         request_id = uuid.UUID(text)
     except ValueError:
         request_id = None
     if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
-        raise InvalidFrame("invalid_field", "request_id must be as `meta` has told it.")
+        raise InvalidFrame("invalid_field", "request_id must be the one in `meta`.")
     age_ms = now_ms - (request_id.int >> 80)
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
-        raise InvalidFrame("unknown_id", "What became of it is told within a day.")
+        raise InvalidFrame("unknown_id", "Outcomes must be reported within a day.")
     return RequestId(text)

@@ -1,10 +1,10 @@
-"""What a client tells of a suggestion, held against what was suggested. Pure.
+"""Outcome reports of clients, checked against the suggestion that they are about. Pure.
 
 Rules:
-1. An outcome counts no more characters and lines than were suggested: what an editor adds to them
-   (brackets, line ends) is not ours. Where the client names none, all of it is meant.
-2. Shown, accepted and rejected are told once, parts up to 32 times, persistence once for each of
-   the moments in SPANS_S.
+1. An outcome counts at most the characters and lines that were suggested: text that an editor adds
+   (brackets, line endings) is not ours. If the client names no number, the whole suggestion counts.
+2. Shown, accepted and rejected are reported once; partial acceptance up to 32 times; persistence
+   once for each of SPANS_S.
 """
 
 from collections import Counter
@@ -16,13 +16,13 @@ from caret.foundation.ids import RequestId
 from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_NUMBER: Final = 2**31 - 1
-# A client's timer may be a little early; what it tells later belongs to the last moment before it.
+# Client timers may fire a little early. A later report counts for the last span that has passed.
 _MIN_SHARE_OF_SPAN: Final = 0.9
 
 
 @dataclass(slots=True)
 class SuggestionRecord:
-    """Numbers only: never what was suggested."""
+    """The size of a suggestion and its reported outcomes. Numbers only, never the text."""
 
     request_id: RequestId
     num_chars: int = 0
@@ -30,17 +30,17 @@ class SuggestionRecord:
     reported_events: Counter[tuple[OutcomeEvent, int | None]] = field(default_factory=Counter)
 
     def append_text(self, text: str) -> None:
-        """It goes on with `text`, which is not kept."""
+        """Add the size of `text`. The text is not kept."""
         self.num_lines += text.count("\n") + (self.num_chars == 0 and text != "")
         self.num_chars += len(text)
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReport:
-    """As the client says it."""
+    """A report as the client sent it, not validated yet."""
 
     event: OutcomeEvent
-    chars: int | None = None  # None: all that was suggested
+    chars: int | None = None  # None: the whole suggestion
     lines: int | None = None
     after_ms: int = 0
     edited_ratio: float | None = None
@@ -55,7 +55,10 @@ class OutcomeCounts:
 
 
 def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeCounts:
-    """Marks it as told. Raises InvalidFrame: `invalid_field`, `duplicate_outcome`."""
+    """Count the report once, and return its numbers.
+
+    The codes of InvalidFrame are `invalid_field` and `duplicate_outcome`. Raises InvalidFrame.
+    """
     span_s = validate_report(told)
     key = (told.event, span_s)
     most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
@@ -71,7 +74,10 @@ def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeC
 
 
 def validate_report(told: OutcomeReport) -> int | None:
-    """Of persisted, which of SPANS_S had gone by. Raises InvalidFrame: `invalid_field`."""
+    """Return the span of SPANS_S that has passed, for persistence only.
+
+    The code of InvalidFrame is `invalid_field`. Raises InvalidFrame.
+    """
     for name, value in (("chars", told.chars), ("lines", told.lines), ("after_ms", told.after_ms)):
         if value is not None and not 0 <= value <= MAX_NUMBER:
             raise InvalidFrame(
@@ -79,10 +85,10 @@ def validate_report(told: OutcomeReport) -> int | None:
             )
     if (told.event is OutcomeEvent.PERSISTED) != (told.edited_ratio is not None):
         raise InvalidFrame(
-            "invalid_field", "edited_ratio belongs to persisted, and to nothing else."
+            "invalid_field", "edited_ratio is for persisted only, and required there."
         )
     if told.edited_ratio is not None and not 0 <= told.edited_ratio <= 1:
-        raise InvalidFrame("invalid_field", "edited_ratio must be a share from 0 to 1.")
+        raise InvalidFrame("invalid_field", "edited_ratio must be from 0 to 1.")
     return _span_s(told)
 
 
@@ -91,7 +97,7 @@ def _span_s(told: OutcomeReport) -> int | None:
         return None
     passed = [span for span in SPANS_S if told.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN]
     if not passed:
-        message = f"after_ms of persisted is at least {SPANS_S[0]} s, since it was accepted."
+        message = f"after_ms of persisted must be at least {SPANS_S[0]} s after acceptance."
         raise InvalidFrame("invalid_field", message)
     return passed[-1]
 

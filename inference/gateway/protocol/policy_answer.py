@@ -1,4 +1,4 @@
-"""What a client is told of the policy that holds for its user. Pure."""
+"""The answer to a policy query: the effective policy of the client's user. Pure."""
 
 from caret.contracts.content_exclusion import exclusion_names
 from caret.contracts.policy import Mode
@@ -8,7 +8,10 @@ from inference.gateway.receive import MAX_NAME_CHARS
 
 
 def answer_policy_query(principal: Principal, repository: str) -> PolicyFrame:
-    """Of other repositories' globs it says nothing. Raises InvalidFrame: `too_large`."""
+    """Return the user's policy for one repository. Globs of other repositories are left out.
+
+    The code of InvalidFrame is `too_large`. Raises InvalidFrame.
+    """
     if len(repository) > MAX_NAME_CHARS:
         raise InvalidFrame("too_large", f"repository may have {MAX_NAME_CHARS} characters.")
     policy = principal.snapshot.policy

@@ -1,11 +1,11 @@
-"""What was suggested lately, so that an outcome that comes by another request finds its completion.
+"""Recent suggestions, for outcomes that are reported by a separate HTTP request.
 
 Rules:
-1. Numbers only: never what was suggested.
-2. An outcome counts for a completion of the same user (of a service's key: of the same key); of
-   others', in the same tenant too, it is as if it were unknown.
-3. Bounded for each tenant, so that a busy one does not push out its neighbours'. What was
-   forgotten, or suggested by another gateway, is unknown.
+1. Numbers only, never the suggested text.
+2. An outcome counts only for a completion of the same user (or of the same service key).
+   Completions of other users, in the same tenant too, are treated as unknown.
+3. The number is bounded per tenant, so that a busy tenant does not displace others. Suggestions
+   that were evicted, or that another gateway served, are unknown.
 """
 
 from collections import OrderedDict, defaultdict
@@ -25,21 +25,21 @@ from inference.gateway.protocol.outcome_reports import (
     count_outcome,
 )
 
-MAX_REMEMBERED: Final = 2_048  # of a tenant; about 400 bytes each
+MAX_REMEMBERED: Final = 2_048  # per tenant; about 400 bytes each
 
 
 @dataclass(frozen=True, slots=True)
 class _RecentSuggestion:
     owner: str
     suggestion: SuggestionRecord
-    num_chars_of_line: int  # its first
+    num_chars_of_line: int  # of its first line
 
 
 class RecentSuggestions:
-    """One event loop uses it."""
+    """The recent suggestions of all tenants. One event loop uses it."""
 
     def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
-        """`keep`: the journal's."""
+        """`keep` appends to the journal."""
         self._clock = clock
         self._keep = keep
         self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _RecentSuggestion]] = (
@@ -58,11 +58,11 @@ class RecentSuggestions:
     def report(
         self, principal: Principal, request_id: RequestId, event: OutcomeEvent, *, after_ms: int
     ) -> None:
-        """Records the outcome, unless the completion is unknown or it was told often enough."""
+        """Record the outcome, unless the completion is unknown or it was reported before."""
         found = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
         if found is None or found.owner != principal.owner:
             return
-        is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent: the first line
+        is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent accepts the first line
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
         told = OutcomeReport(
             event,

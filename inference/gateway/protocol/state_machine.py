@@ -1,10 +1,10 @@
-"""The life of one completion on a connection: a table, and nothing beside it.
+"""The states of one completion on a connection, as a table.
 
 Rules:
-1. An id begins with `complete` and is not used again while the connection remembers it.
-2. After `cancel` no `delta` follows; exactly one `done` or `error` ends every completion.
-3. A `cancel` that comes too late, or for an id that nobody knows, is harmless: it crossed the end.
-4. Outcomes are reported of completions that have ended.
+1. An ID begins with `complete` and cannot be reused while the connection remembers it.
+2. After `cancel` no `delta` follows. Exactly one `done` or `error` ends every completion.
+3. A `cancel` that is too late or has an unknown ID is harmless: it crossed the end on its way.
+4. Outcomes are reported for completions that have ended.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ class CompletionState(StrEnum):
     UNKNOWN = "unknown"
     PENDING = "pending"  # received, nothing sent yet
     STREAMING = "streaming"
-    CANCELLING = "cancelling"  # taken back or superseded; its end is on the way
+    CANCELLING = "cancelling"  # cancelled or superseded; `done` or `error` has not been sent yet
     ENDED = "ended"
 
 
@@ -74,8 +74,8 @@ class ProtocolError(Exception):
 def advance(state: CompletionState, event: CompletionEvent) -> CompletionState:
     """Return the state after the event.
 
-    Raises InvalidFrame for an event that the client may not cause, ProtocolError for one that the
-    gateway may not cause.
+    InvalidFrame: the client may not cause this event. ProtocolError: the gateway may not cause it.
+    Raises InvalidFrame, ProtocolError.
     """
     following = TRANSITIONS[state].get(event)
     if following is not None:

@@ -1,4 +1,4 @@
-"""How much was typed by hand, as a client tells of its user now and then: counts, never what."""
+"""Typing reports: how many characters a user typed by hand. Counts, never text."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,28 +9,28 @@ from inference.gateway.language_ids import LANGUAGES
 from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_LANGUAGES: Final = 16
-MAX_CHARS: Final = 100_000  # in one language: an hour and a half of a fast typist
+MAX_CHARS: Final = 100_000  # in one language: an hour and a half of fast typing
 MIN_PAUSE_S: Final = 10.0
 
 
 class TypingPace:
-    """Of one connection."""
+    """Limits how often one connection may report typing."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last_s: float | None = None  # None: never told
+        self._last_s: float | None = None  # None: nothing was reported
 
     def accept(self, chars: Mapping[str, int]) -> dict[str, int]:
         """Return the typed characters by language, without zeros.
 
-        Raises InvalidFrame, and TooManyRequests for a client that reports too often: it adds these
-        characters to its next report.
+        A client that reports too often must add these characters to its next report. Raises
+        InvalidFrame, TooManyRequests.
         """
         counted = _checked(chars)
         now_s = self._clock.monotonic_s()
         if self._last_s is not None and now_s - self._last_s < MIN_PAUSE_S:
             pause_s = MIN_PAUSE_S - (now_s - self._last_s)
-            raise TooManyRequests("too_many_requests", "Tell it less often.", retry_after_s=pause_s)
+            raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=pause_s)
         self._last_s = now_s
         return counted
 
@@ -44,7 +44,7 @@ def _checked(chars: Mapping[str, int]) -> dict[str, int]:
     for language, count in chars.items():
         name = language.lower()
         if name and name not in LANGUAGES:
-            raise InvalidFrame("unknown_language", 'A language of chars is not known; "" is any.')
+            raise InvalidFrame("unknown_language", 'chars has an unknown language; "" is any.')
         if count:
             lower[name] = min(MAX_CHARS, lower.get(name, 0) + count)
     return lower

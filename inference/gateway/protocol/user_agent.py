@@ -1,10 +1,10 @@
-"""Which editor asks, as far as its headers tell: one of a few names of ours, never its words."""
+"""The editor behind a request, read from its headers. Always one of our own few names."""
 
 from typing import Final
 
-MAX_READ_CHARS: Final = 256  # of a header; what follows says nothing new
+MAX_READ_CHARS: Final = 256  # of a header; the rest says nothing new
 
-# The first that is found in the header names the editor: forks before what they were made of.
+# The first match names the editor. Forks come before the editors that they are based on.
 _SIGNS: Final = (
     ("cursor", "cursor"),
     ("windsurf", "windsurf"),
@@ -30,7 +30,7 @@ EDITORS: Final = frozenset(name for _, name in _SIGNS)
 
 
 def detect_editor(*headers: str | None) -> str:
-    """Of the first header that names one; "" when none does."""
+    """Return the editor that the first telling header names; "" if none does."""
     for header in headers:
         text = (header or "")[:MAX_READ_CHARS].lower()
         for sign, name in _SIGNS:

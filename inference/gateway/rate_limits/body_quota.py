@@ -1,7 +1,7 @@
-"""Uploads: the bytes of bodies that are on their way, which have to be kept until the last is here.
+"""A quota for request bodies in transit: their bytes are kept until the body is complete.
 
-Who sends a body halfway and waits holds that half until its time is over. So they are bounded: of a
-key, of a tenant, whose keys may be many, and of the whole gateway.
+A client that stops halfway through a body occupies memory until the timeout. The bytes are
+therefore limited for each key, for each tenant (which may have many keys) and for the gateway.
 """
 
 from collections import Counter
@@ -13,33 +13,37 @@ from inference.errors import TooManyRequests
 
 _MB: Final = 1024 * 1024
 MAX_OF_KEY_BYTES: Final = 32 * _MB  # four of the largest bodies, hundreds of usual ones
-MAX_OF_TENANT_BYTES: Final = 64 * _MB  # a quarter of all, as with the seats
+MAX_OF_TENANT_BYTES: Final = 64 * _MB  # a quarter of the total, as with concurrency slots
 MAX_TOTAL_BYTES: Final = 256 * _MB
-_Owner = tuple[TenantId, KeyId | None]  # None: all of the tenant's keys
+_Owner = tuple[TenantId, KeyId | None]  # None: all keys of the tenant
 
 
 class BodyQuota:
-    """One event loop uses it, so it needs no lock."""
+    """The bytes in transit of all clients. One event loop uses it, so it needs no lock."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
         self._of: Counter[_Owner] = Counter()
 
     def reserve(self, principal: Principal, num_bytes: int) -> None:
-        """Raises Busy: `too_many_requests`, `gateway_at_capacity`; nothing has grown then."""
+        """Reserve the bytes, or nothing.
+
+        The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
+        TooManyRequests.
+        """
         key, tenant = _owners(principal)
         is_over_key = self._of[key] + num_bytes > MAX_OF_KEY_BYTES
         if is_over_key or self._of[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
             whose = "key" if is_over_key else "tenant"
             raise TooManyRequests(
-                "too_many_requests", f"Too much of this {whose}'s bodies is on its way."
+                "too_many_requests", f"This {whose} is uploading too much at once."
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
             raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
         self._add(principal, num_bytes)
 
     def release(self, principal: Principal, num_bytes: int) -> None:
-        """Once they are whole, or given up."""
+        """Release the bytes once the body is complete or abandoned."""
         self._add(principal, -num_bytes)
 
     def _add(self, principal: Principal, num_bytes: int) -> None:

@@ -1,8 +1,8 @@
-"""Spending: what hard budgets of the tenant, its teams and its users leave of a UTC month.
+"""Hard budgets of a tenant, its teams and its users for a UTC month.
 
-A request reserves the most that it may cost with every budget that it falls under, all or none, and
-is settled with what it did cost: what was let through at once never adds up to more than a budget.
-Money is micros by the snapshot's prices; control plane and gateway count alike (caret.contracts).
+A request reserves its maximum cost with every budget that applies, or with none, and settles with
+its actual cost. Concurrent requests therefore never exceed a budget. Amounts are micros by the
+snapshot's prices; the control plane and the gateway calculate them alike (caret.contracts).
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import SpendRequest
 
 KIND: Final = "spend"
-# A hundredth of a budget is what a gateway holds beyond its requests' reservations, and what it
-# lets through while Redis is away.
+# A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is away, it
+# spends at most as much.
 _MAX_LEASED_SHARE: Final = 100
 _MAX_RULES: Final = 20_000
-_PAYMENT_REQUIRED: Final = 402  # nothing that a client tries again by itself
+_PAYMENT_REQUIRED: Final = 402  # clients do not retry this status
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class BudgetReservation:
     is_warm_up: bool
 
     def compute_cost(self, account: RequestTrace, *, has_failed: bool) -> int:
-        """Micros, as the ledger will have them; a warm-up is no completion and costs nothing."""
+        """Return the cost in micros, as in the ledger. A warm-up costs nothing."""
         if self.prices is None or has_failed or self.is_warm_up:
             return 0
         tokens = billable_tokens(
@@ -62,8 +62,10 @@ _NOTHING: Final = BudgetReservation((), None, is_warm_up=False)
 def reserve_budget(
     principal: Principal, request: CompletionRequest, *, now_ms: int
 ) -> BudgetReservation:
-    """What is to be taken before the request may go on. All budgets of the principal's snapshot
-    concern him: it comes as it is for him (`budgets`)."""
+    """Return the amounts to reserve before the request may continue.
+
+    The principal's snapshot contains only budgets that apply to its user (`user_budgets`).
+    """
     spending = principal.snapshot.spending
     if not spending.budgets:
         return _NOTHING
@@ -81,9 +83,12 @@ def reserve_budget(
 
 
 def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
-    """An editor shows nothing, and no error; who chats is told."""
+    """End the request without an error in editors, but tell chat users.
+
+    Raises TooManyRequests, CompletionDropped.
+    """
     if request.mode is Mode.CHAT:
-        message = "The budget of this month is spent."
+        message = "This month's budget is used up."
         raise TooManyRequests("budget", message, http_status=_PAYMENT_REQUIRED)
     raise CompletionDropped(FinishReason.BUDGET)
 

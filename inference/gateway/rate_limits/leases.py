@@ -1,18 +1,18 @@
-"""Leases: units of the buckets that all gateways share, taken many at a time and spent from memory.
+"""Leases: units of shared buckets, acquired in batches and spent from memory.
 
-Most requests spend what is here; one that finds too little waits for one call of the store, and a
-lease that is half spent is renewed in the background. Rules:
+Most requests spend leased units. A request that finds too few waits for one call to the store. A
+half-spent lease is renewed in the background. Rules:
 
-1. A request spends of all its buckets or of none.
-2. One call at a time is about a bucket; every request that needs it meanwhile waits for that call.
-3. A refusal holds until the store has said that there may be more: a client that repeats refused
-   requests costs the store nothing, and does not keep a lease in use.
+1. A request spends from all its buckets or from none.
+2. Only one call at a time is about a bucket. Requests that need the bucket wait for that call.
+3. A refusal is valid until the time that the store named. A client that repeats refused requests
+   costs the store nothing, and does not keep a lease in use.
 4. No request waits longer than MAX_WAIT_S. A store that does not answer is asked again every
-   PROBE_S; until it answers this gateway alone keeps each rate, and spends of each budget beyond
-   its lease as much as the rule allows, which is counted afterwards.
-5. A call states a whole lease, so one that is lost, late or repeated is put right by the next (see
-   `LeaseRequest`). A gateway repeats the return of surplus units until the store acknowledges it.
-6. A lease that is not used is returned. At most MAX_BUCKETS are kept, the latest used.
+   PROBE_S. Until it answers, this gateway enforces each rate alone and may overspend each budget by
+   the debt that its specification allows; the overspending is counted afterwards.
+5. A call states the whole lease, so the next call repairs one that was lost, late or repeated (see
+   `LeaseRequest`). A gateway repeats the return of surplus units until the store confirms it.
+6. An unused lease is returned. At most MAX_BUCKETS are kept, the most recently used.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ from inference.gateway.rate_limits.leased_bucket import (
     LeaseRequest,
 )
 
-MAX_WAIT_S: Final = 0.05  # of a request, for the store
+MAX_WAIT_S: Final = 0.05  # the wait of one request for the store
 MAX_CALL_S: Final = 0.5  # of the store
 PROBE_S: Final = 0.5
 SWEEP_S: Final = 2.0
-CLOSE_S: Final = 2.0  # for returning everything at the end
+CLOSE_S: Final = 2.0  # for returning everything at shutdown
 MAX_BUCKETS: Final = 50_000  # of about 600 bytes
 _KEYS_PER_CALL: Final = 50
-_CALLS_AT_ONCE: Final = 16  # when returning
+_CALLS_AT_ONCE: Final = 16  # when returning leases
 _Item = TypeVar("_Item")
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class SpendRequest:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What `spend` has spent of one bucket, to be settled once."""
+    """The units spent from one bucket, to be settled once."""
 
     bucket: LeasedBucket
     units: int
@@ -62,7 +62,7 @@ class Charge:
 
 
 class RateLimitExceeded(Exception):
-    """A bucket has too little."""
+    """A bucket has too few units."""
 
     def __init__(self, rule: BucketSpec, wait_s: float) -> None:
         super().__init__(rule.key)
@@ -72,7 +72,7 @@ class RateLimitExceeded(Exception):
 
 class LeaseStore(Protocol):
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
-        """One call, about one holder's buckets. Raises OSError when the store is away."""
+        """Make one call about the buckets of one holder. Raises OSError."""
 
 
 class Leases:
@@ -96,15 +96,15 @@ class Leases:
         self._max_buckets = max_buckets
         self._buckets: OrderedDict[str, LeasedBucket] = (
             OrderedDict()
-        )  # by key, the latest used last
-        # Evicted, and not yet returned; no more of them than of the others.
+        )  # by key, the most recently used last
+        # Evicted but not yet returned. Their number is limited like that of the others.
         self._leaving: OrderedDict[str, LeasedBucket] = OrderedDict()
         self._tasks: set[asyncio.Task[bool]] = set()
         self._probe_at_s: float | None = None  # None: the store answers
 
     @property
     def is_store_unavailable(self) -> bool:
-        """Whether the store is away."""
+        """True if the store is unreachable."""
         return self._probe_at_s is not None
 
     @property
@@ -112,9 +112,10 @@ class Leases:
         return len(self._buckets) + len(self._leaving)
 
     async def spend(self, wants: Sequence[SpendRequest]) -> list[Charge]:
-        """Spend all of them, or raise RateLimitExceeded for the one that takes longest.
+        """Spend all of them, or nothing.
 
-        May wait MAX_WAIT_S for the store. Cancelled there, it has spent nothing.
+        May wait MAX_WAIT_S for the store. If cancelled while waiting, nothing is spent.
+        RateLimitExceeded names the bucket with the longest wait. Raises RateLimitExceeded.
         """
         now_s = self._clock.monotonic_s()
         pairs = [(self._get_or_create_bucket(want.spec, now_s), want.units) for want in wants]
@@ -139,16 +140,16 @@ class Leases:
         return spent
 
     def settle(self, spent: Charge, used: int) -> None:
-        """Say how many of the units were used: fewer, or more."""
+        """Report how many of the units were used, which may be fewer or more."""
         now_s, bucket = self._clock.monotonic_s(), spent.bucket
         bucket.settle(spent.units, used, now_s, is_leased=spent.is_leased)
         key = bucket.spec.key
         known = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
-        if known is not bucket:  # it was forgotten, and made anew
+        if known is not bucket:  # the bucket was forgotten and created again
             known.settled, bucket.settled = known.settled + bucket.settled, 0
 
     async def run(self) -> None:
-        """Return what is not used, until cancelled."""
+        """Return unused units until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             await self.evict_idle()
@@ -167,7 +168,7 @@ class Leases:
         await self._return_units(idle)
 
     async def close(self) -> None:
-        """Return all that is left, for CLOSE_S at most: after that the store takes it back."""
+        """Return all units, within CLOSE_S. After that, the leases expire in the store."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -208,7 +209,7 @@ class Leases:
         key, bucket = self._buckets.popitem(last=False)
         if bucket.is_returned and not bucket.reserved:
             return
-        bucket.used_s = float("-inf")  # so that sweeps return it, if the call is not answered
+        bucket.used_s = float("-inf")  # so that sweeps return it if the call is not answered
         self._leaving[key] = bucket
         if len(self._leaving) > self._max_buckets:
             self._leaving.popitem(last=False)
@@ -226,7 +227,7 @@ class Leases:
         *,
         timeout_s: float,
     ) -> None:
-        """Wait for the store's answer about the buckets that have too little."""
+        """Wait for the store's answer about the buckets with too few units."""
         now_s = self._clock.monotonic_s()
         for bucket, units in short:
             bucket.waiting.append(units)
@@ -241,7 +242,7 @@ class Leases:
             self._on_store_unavailable("TimeoutError")
 
     def _start_call(self, buckets: Sequence[LeasedBucket], *, is_return: bool = False) -> None:
-        """Begin a call about them in the background."""
+        """Start a call about the buckets in the background."""
         if not buckets:
             return
         task = asyncio.create_task(self._call_store(buckets, is_return=is_return))
@@ -251,8 +252,11 @@ class Leases:
             bucket.renewal = task
 
     async def _call_store(self, buckets: Sequence[LeasedBucket], *, is_return: bool) -> bool:
-        """Whether the store has answered. Cancelled, or too late, the call may still have counted:
-        the next one about the bucket finds out."""
+        """Return whether the store answered.
+
+        A call that was cancelled or timed out may still have counted. The next call about the
+        bucket repairs that.
+        """
         now_s = self._clock.monotonic_s()
         try:
             requests = [
@@ -286,8 +290,10 @@ class Leases:
             self._start_call([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
 
     async def _return_units(self, buckets: Iterable[LeasedBucket]) -> bool:
-        """Return what they have left, until none of several calls at once is answered. True: the
-        store has acknowledged all."""
+        """Return the spare units of the buckets. True if the store has confirmed all of them.
+
+        Stops when none of several concurrent calls is answered.
+        """
         by_holder: defaultdict[str, list[LeasedBucket]] = defaultdict(list)
         for bucket in buckets:
             by_holder[bucket.spec.holder].append(bucket)
@@ -301,7 +307,7 @@ class Leases:
         return is_all
 
     async def _return_batch(self, buckets: Sequence[LeasedBucket]) -> bool:
-        """A bucket that a request has asked about meanwhile is left to it."""
+        """Skip buckets that a request has asked the store about meanwhile."""
         free = [bucket for bucket in buckets if bucket.renewal is None]
         self._start_call(free, is_return=True)
         return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
@@ -312,7 +318,7 @@ def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
 
 
 def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
-    """Nothing would be lost: neither units, nor a count or a refusal that still limits somebody."""
+    """Return whether the bucket has no units, count or refusal that still matters."""
     if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
         return False
     is_unused = now_s - bucket.used_s > IDLE_S and bucket.denied_until_s <= now_s
@@ -320,13 +326,13 @@ def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
 
 
 def _check_refusals(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
-    """Raise RateLimitExceeded where the store has said no."""
+    """Raise RateLimitExceeded if the store has refused one of them."""
     refused = [(bucket, units) for bucket, units in short if bucket.denied_until_s > now_s]
     _raise_longest([(b, b.denied_wait_s(units, now_s)) for b, units in refused])
 
 
 def _check_alone(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
-    """Raise RateLimitExceeded where this gateway's own count says no."""
+    """Raise RateLimitExceeded if this gateway's own count refuses one of them."""
     _raise_longest([(bucket, bucket.fallback_wait_s(units, now_s)) for bucket, units in short])
 
 

@@ -1,15 +1,16 @@
-"""Quotas: how many requests a tenant, a user and a key may make, and how many tokens they may use.
+"""Quotas: limits on requests per tenant, user and key, and on tokens per tenant.
 
-Rates count what people do, not what their editors send. An action costs ten units; one unit only,
-so that nothing is for nothing, costs
+Rates count the actions of people, not the requests of their editors. An action costs ten units. The
+following cost one unit, so that nothing is free:
 
-- what nobody waits for: warm-ups, and as many prefetches as there were actions shortly before: who
-  calls all that he asks for a prefetch pays for each;
-- a request at the place of the one before, within REPEAT_S: editors ask for several suggestions;
-- what showed nothing and was not let end: superseded, taken back, shed, failed.
+- Requests that nobody waits for: warm-ups, and as many prefetches as there were recent actions. A
+  client that marks all its requests as prefetches therefore pays for each.
+- A request at the position of the previous one, within REPEAT_S: editors request several
+  suggestions.
+- A request that showed nothing and did not finish: superseded, cancelled, shed or failed.
 
-Tokens count as they were used, whoever waited for them: a budget is about cost. They are reserved
-at their most and settled with what the account says; so is money (see `spending`).
+Tokens count as used, whether or not anybody waited for them: their quota is about cost. Tokens and
+money are reserved at their maximum and settled by the request trace (see `budget_reservation`).
 """
 
 from collections import Counter, OrderedDict
@@ -35,10 +36,10 @@ from inference.gateway.rate_limits.leases import Charge, Leases, RateLimitExceed
 
 ACTION: Final = 10  # units
 REPEAT_S: Final = 2.0
-# An editor prefetches what follows a suggestion that was seen: one for an action, soon after it.
+# Editors prefetch what follows a suggestion that was seen: one prefetch per action, soon after.
 PREFETCH_S: Final = 60.0
-MAX_PREFETCHES: Final = 20  # that are saved up
-# Code has more than three characters to a token.
+MAX_PREFETCHES: Final = 20  # that can accumulate
+# Code has more than three characters per token.
 _CHARS_PER_TOKEN: Final = 3
 _FIRST_ACTIONS: Final = 4  # of a lease
 _FIRST_TOKENS: Final = 20_000
@@ -52,12 +53,12 @@ _MESSAGES: Final = {
 
 @dataclass(slots=True)
 class _RecentUsage:
-    """Of one holder, at this gateway."""
+    """The recent requests of one user or service key on this gateway."""
 
-    place: int = 0  # of his last request
+    place: int = 0  # position of the last request
     asked_s: float = float("-inf")
-    acted_s: float = float("-inf")  # his last action
-    num_prefetches: int = 0  # that his actions leave him at a tenth
+    acted_s: float = float("-inf")  # time of the last action
+    num_prefetches: int = 0  # prefetches that are still allowed at a tenth of the price
 
 
 class Quotas:
@@ -71,9 +72,11 @@ class Quotas:
     async def charge(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> AsyncIterator[None]:
-        """Charge the tenant's and the key's limits while the block runs. May wait for Redis.
+        """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
 
-        Raises TooManyRequests: `rate_limited`, `budget_exceeded`.
+        May wait for Redis (see Leases). The codes of TooManyRequests are `rate_limited`,
+        `budget_exceeded` and `budget`. CompletionDropped means that a hard budget is exhausted.
+        Raises TooManyRequests, CompletionDropped.
         """
         limits = principal.snapshot.policy.limits
         units = self._estimate_units(principal, request)
@@ -113,7 +116,7 @@ class Quotas:
             if over.spec.kind in _MESSAGES:
                 message = _MESSAGES[over.spec.kind]
                 raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
-            message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
+            message = "This tenant's token quota is used up until 00:00 UTC."
             raise TooManyRequests(
                 "budget_exceeded", message, retry_after_s=self._until_midnight_s()
             ) from None
@@ -167,7 +170,7 @@ class Quotas:
         recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
 
     def _get_recent_usage(self, principal: Principal) -> _RecentUsage:
-        """Remembered, as the latest."""
+        """Return the holder's recent usage, and mark it as most recently used."""
         holder = _holder(principal)
         recent = self._recent.setdefault(holder, _RecentUsage())
         self._recent.move_to_end(holder)
@@ -189,19 +192,19 @@ def _holder(principal: Principal) -> str:
 
 
 def _place(request: CompletionRequest) -> int:
-    """Salted by the process, and held in memory only."""
+    """Return a hash that is salted by the process and kept in memory only."""
     return hash((request.path, request.prefix[-256:], request.suffix[:64]))
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
 def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> BucketSpec:
-    """Whatever a snapshot says, something that can be counted with."""
+    """Return a valid specification, whatever the snapshot says."""
     capacity = max(1, limit.burst) * ACTION
-    max_lease = max(ACTION, capacity // 4)  # what one gateway may keep from the others
+    max_lease = max(ACTION, capacity // 4)  # the most that one gateway may keep from the others
     return BucketSpec(
         kind=kind,
         holder=tenant,
-        # In a cluster, what stands in braces decides the node: one call, one node.
+        # In a cluster, the part in braces selects the node: one call needs one node.
         key=f"caret:rate:{{{tenant}}}:{kind}:{holder}",
         capacity=capacity,
         interval_s=60.0 / (max(1, limit.per_minute) * ACTION),
@@ -222,7 +225,7 @@ def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> BucketS
         interval_s=None,
         lease=min(_FIRST_TOKENS, max_lease),
         max_lease=max_lease,
-        # While Redis is away even a small budget lets a request through.
+        # While Redis is away, even a small budget allows one request.
         max_debt=max(max_lease, MAX_PROMPT_TOKENS[tier] + MAX_GENERATED_TOKENS),
     )
 

@@ -1,4 +1,4 @@
-"""The store of the leases: Redis, in one call for all buckets of a request."""
+"""The Redis store of leases: one call for all buckets of a request."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,21 +9,21 @@ from redis.exceptions import NoScriptError, RedisError
 
 from inference.gateway.rate_limits.leased_bucket import LEASE_S, LeaseGrant, LeaseRequest
 
-# A gateway's last request is remembered for so long after its lease has ended: one that arrives
-# late, or again, changes nothing.
+# The last request of a gateway is remembered for this long after its lease ended: a request that
+# arrives late or twice changes nothing.
 REMEMBER_S: Final = 3_600.0
-# A call that finds none free waits. More would not make Redis, which is one thread, any faster.
+# If all are in use, a call waits. Redis has one thread, so more connections would not be faster.
 _MAX_CONNECTIONS: Final = 32
 
-# KEYS: the buckets, each a hash: `used`, the units that are spent or leased (a budget), or
-# `full_at`, the microseconds at which all will have come back (a rate); `raised`, the part of
-# `used` that the ledger has added (see caret.contracts.pricing); and the lease of each gateway.
-# ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered;
-# then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
-# and the request: number, since, settled, least, need, want.
-# Answers for each: units held, microseconds until the least could be held, units overdrawn.
-# Redis's own clock counts, so that the gateways' may differ. One that was set back cannot leave a
-# bucket emptier than empty. Numbers of this size need a format: Lua writes 14 digits by default.
+# KEYS: the buckets, each a hash with these fields. `used`: the units of a budget that are spent or
+# leased. `full_at`: the microsecond at which a rate is full again. `raised`: the part of `used`
+# that the ledger has added (see caret.contracts.pricing). One field for the lease of each gateway.
+# ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered.
+# Then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
+# and the request: number, since, settled, least, need, want. Returns for each bucket: units held,
+# microseconds until the least is available, units overdrawn. Only Redis's clock counts, since the
+# clocks of gateways differ. A clock that was set back cannot leave a bucket emptier than empty.
+# Numbers of this size need a format: Lua writes 14 digits.
 RENEW_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -138,7 +138,7 @@ return answers
 
 @asynccontextmanager
 async def redis_for_leases(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
-    """Connections of their own. A call waits for a free one for as long as its caller does."""
+    """Open dedicated connections. A call waits for a free one as long as its caller does."""
     pool = BlockingConnectionPool.from_url(
         url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s
     )
@@ -166,7 +166,7 @@ class RedisLeaseStore:
     async def _run(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
         try:
             answers = await self._redis.evalsha(self._digest, num_keys, *arguments)
-        except NoScriptError:  # Redis was started anew, or fails over
+        except NoScriptError:  # Redis was restarted, or failed over
             answers = await self._redis.eval(RENEW_SCRIPT, num_keys, *arguments)
         return cast(list[tuple[int, int, int]], answers)
 

@@ -1,5 +1,7 @@
-"""Keeps the authority's snapshots as new as Redis has them: at once by pub/sub, and by polling a
-counter, since a published message can be missed."""
+"""Keeps the snapshot store as new as Redis.
+
+Pub/sub announces changes at once. A polled counter covers messages that were missed.
+"""
 
 import asyncio
 from typing import Any, Final, cast
@@ -27,14 +29,14 @@ log = structlog.get_logger(__name__)
 
 class SnapshotFeed:
     def __init__(self, redis: Redis, authority: SnapshotStore, *, is_relayed: bool = False) -> None:
-        """`is_relayed`: snapshots come here by a relay, from home."""
+        """`is_relayed`: a relay copies the snapshots here from the home region."""
         self._is_relayed = is_relayed
         self._redis = redis
         self._authority = authority
         self._seen_changes: bytes | str | None = None
 
     async def run(self) -> None:
-        """Runs until cancelled; Redis may go away and come back."""
+        """Follow Redis until cancelled. Survives outages of Redis."""
         while True:
             try:
                 async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
@@ -51,7 +53,7 @@ class SnapshotFeed:
             await pubsub.get_message(timeout=POLL_S)
 
     async def sync(self) -> None:
-        """One look at Redis; raises RedisError when it cannot be reached."""
+        """Read newer snapshots from Redis once. Raises RedisError."""
         changes = await self._redis.get(CHANGES)
         if changes is None or changes != self._seen_changes:
             has_all = await self._read_newer()
@@ -60,12 +62,12 @@ class SnapshotFeed:
             await self._mark_synced()
 
     async def _mark_synced(self) -> None:
-        """What is here may be older than home has it, where a relay has not heard home for long."""
+        """Confirm the snapshots, unless a relay has not reached the home region for too long."""
         if not self._is_relayed or await self._redis.exists(HOME_HEARD):
             self._authority.mark_synced()
 
     async def _read_newer(self) -> bool:
-        """False when one of them could not be read, so that it is tried again."""
+        """Read the newer snapshots. False if one was unreadable, so that it is tried again."""
         hash_ = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
         versions = {
             TenantId(key.decode()): int(value) for key, value in hash_.items() if value.isdigit()
@@ -76,9 +78,9 @@ class SnapshotFeed:
         taken = []
         for tenant, data in zip(newer, found, strict=True):
             taken.append(self._apply_snapshot(tenant, data))
-            # Each is read on the event loop: whoever waits has his turn between two of them.
+            # Each one is decoded on the event loop: let other tasks run in between.
             await asyncio.sleep(0)
-        # Redis that has lost its memory confirms nothing, until the control plane publishes anew.
+        # If Redis lost its data, it confirms nothing until the control plane publishes again.
         if held.keys() <= versions.keys():
             await self._mark_synced()
         return all(taken)
@@ -87,8 +89,8 @@ class SnapshotFeed:
         try:
             snapshot = decode_snapshot(data or b"")
         except msgspec.MsgspecError as error:
-            # A newer schema than ours, or damage: the tenant stays as it was until it is too old to
-            # be trusted, the others go on.
+            # A newer schema or damaged data. This tenant keeps its snapshot until that is too old
+            # to be trusted; other tenants are not affected.
             if self._authority.mark_unreadable(tenant_id):
                 log.error("snapshots.unreadable", tenant_id=tenant_id, error=type(error).__name__)
             return False

@@ -1,13 +1,13 @@
-"""What the gateway knows of tenants and keys: the newest snapshots, in memory.
+"""The newest snapshots of tenants and API keys, in memory.
 
-Knows nothing of Redis; a feed (`snapshot_feed`) puts snapshots in and confirms that they are fresh.
+Independent of Redis: a feed (`snapshot_feed`) adds snapshots and confirms that they are fresh.
 Rules:
-1. A snapshot is replaced by a newer one only.
-2. Without a confirmation for `max_age_s` nobody is let in: a revocation might have been missed.
-3. The same holds for one tenant whose newer snapshot cannot be read.
-4. A credential comes with the policy as it is for its user, narrowed by layers (`restriction`), and
-   with the budgets that concern him (`budgets`).
-5. Who holds something on a key's behalf (a connection) can ask to be told when the key ends.
+1. Only a newer snapshot replaces a snapshot.
+2. Without a confirmation for `max_age_s`, every caller is rejected: a revocation may be missing.
+3. The same holds for a single tenant whose newer snapshot is unreadable.
+4. A credential comes with the effective policy of its user, restricted by policy overrides, and
+   with the budgets that apply to that user (`user_budgets`).
+5. Holders of resources for a key, such as connections, can be notified when the key ends.
 """
 
 from collections import defaultdict
@@ -37,17 +37,20 @@ class SnapshotStore:
         max_watchers: int = 1_000,
         region: str = "local",
     ) -> None:
-        """`max_watchers` of one key: its connections and completions at one time. `region`: this
-        gateway's."""
+        """Start empty.
+
+        `max_watchers` limits the simultaneous connections and HTTP completions of one key. `region`
+        is that of this gateway.
+        """
         self.region = region
         self._root_secret = root_secret
         self._clock = clock
         self._max_age_s = max_age_s
         self._max_watchers = max_watchers
-        self._unreadable_s: dict[TenantId, float] = {}  # since when
-        self._confirmed_s: float | None = None  # None: no snapshot was ever read
+        self._unreadable_s: dict[TenantId, float] = {}  # monotonic time of the first failure
+        self._confirmed_s: float | None = None  # None: no snapshot was read yet
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
-        # Lookup ids are random, not reserved: two tenants may hold the same; the digest decides.
+        # Lookup IDs are random, so two tenants may have the same one. The digest decides.
         self._by_lookup: dict[LookupId, tuple[tuple[Credential, _EffectiveSnapshots], ...]] = {}
         self._peppers: dict[int, bytes] = {}
         self._watchers: defaultdict[KeyId, set[Callable[[], object]]] = defaultdict(set)
@@ -58,12 +61,12 @@ class SnapshotStore:
 
     @property
     def num_watchers(self) -> int:
-        """Connections, and HTTP completions, that hold a key."""
+        """The number of connections and HTTP completions in use of any key."""
         return sum(len(watchers) for watchers in self._watchers.values())
 
     @property
     def age_s(self) -> float | None:
-        """Since all snapshots were last compared with Redis; None: they never were."""
+        """Seconds since all snapshots were last compared with Redis; None: never."""
         if self._confirmed_s is None:
             return None
         return self._clock.monotonic_s() - self._confirmed_s
@@ -75,22 +78,22 @@ class SnapshotStore:
         )
 
     def is_readable(self, tenant_id: TenantId) -> bool:
-        """Whether no newer snapshot of the tenant has been unreadable for too long."""
+        """Return whether the tenant's newest snapshot has not been unreadable for too long."""
         since_s = self._unreadable_s.get(tenant_id)
         return since_s is None or self._clock.monotonic_s() - since_s <= self._max_age_s
 
     def mark_unreadable(self, tenant_id: TenantId) -> bool:
-        """There is a newer snapshot that cannot be read; True when that is news."""
+        """Note that a newer snapshot is unreadable. Return True the first time."""
         is_news = tenant_id not in self._unreadable_s
         self._unreadable_s.setdefault(tenant_id, self._clock.monotonic_s())
         return is_news
 
     def mark_synced(self) -> None:
-        """All snapshots were compared with Redis just now."""
+        """Note that all snapshots were just compared with Redis."""
         self._confirmed_s = self._clock.monotonic_s()
 
     def replace(self, snapshot: TenantSnapshot) -> None:
-        """Takes in a newer snapshot and tells the watchers of keys that it ends."""
+        """Store a newer snapshot, and notify the watchers of keys that it ends."""
         held = self._snapshots.get(snapshot.tenant_id)
         if held is not None and held.version >= snapshot.version:
             return
@@ -117,9 +120,9 @@ class SnapshotStore:
 
     @contextmanager
     def watch_key(self, key_id: KeyId, on_end: Callable[[], object]) -> Iterator[None]:
-        """Calls `on_end` when the key is revoked or its tenant is no longer active.
+        """Call `on_end` when the key is revoked or its tenant is no longer active.
 
-        Raises Busy: `too_many_connections`.
+        The code of TooManyRequests is `too_many_connections`. Raises TooManyRequests.
         """
         watchers = self._watchers[key_id]
         if len(watchers) >= self._max_watchers:
@@ -149,8 +152,11 @@ class SnapshotStore:
 
 
 class _EffectiveSnapshots:
-    """A snapshot with policy and budgets as they are for one user; who has the same shares it. Made
-    when somebody comes: all of them at once would hold up the gateway at each new snapshot."""
+    """The snapshots of one tenant with the effective policy and budgets of each user.
+
+    Users with the same overrides and budgets share one snapshot. Each is made on first use: making
+    all at once would block the gateway at every new snapshot.
+    """
 
     def __init__(self, snapshot: TenantSnapshot) -> None:
         self.tenant_id = snapshot.tenant_id
@@ -160,10 +166,10 @@ class _EffectiveSnapshots:
         self._made: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
-        """`user_id`: None: a service key, which is in no team."""
+        """Return the effective snapshot. None: a service key, which belongs to no team."""
         layers = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
         spending = self._spending.for_user(user_id)
-        key = (layers, id(spending))  # which lives as long as this does
+        key = (layers, id(spending))  # an id is valid as long as this object lives
         if key not in self._made:
             self._made[key] = msgspec.structs.replace(
                 self._snapshot, policy=self._build_policy(layers), spending=spending

@@ -1,6 +1,8 @@
-"""What a snapshot says of spending, as it is for one user: its prices, and the budgets that count
-what he spends. Made when he first comes, and once for all who have the same, so that neither a
-request nor the reading of a snapshot looks through all of a tenant's."""
+"""The prices and budgets of a snapshot that apply to one user.
+
+They are made when the user first sends a request, and shared by users with the same budgets.
+Neither a request nor a new snapshot has to search all budgets of the tenant.
+"""
 
 from collections import defaultdict
 from typing import Final
@@ -23,8 +25,10 @@ class SpendingByUser:
         self._made: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
-        """Without the names of users; the same object for those with the same budgets. None: a
-        service key, which is in no team."""
+        """Return the same object for users with the same budgets, without user names.
+
+        None: a service key, which belongs to no team.
+        """
         written = b"" if user_id is None else self._of_user.get(user_id, b"")
         if written not in self._made:
             self._made[written] = self._decode(written)
@@ -40,7 +44,7 @@ class SpendingByUser:
 
 
 def _as_older_ones_say(spending: SpendingLimits) -> dict[UserId, bytes]:
-    """Each budget names its users. Nothing, of a snapshot that says it the other way round."""
+    """Return the budgets of each user in the older format, where each budget lists its users."""
     found: defaultdict[UserId, set[int]] = defaultdict(set)
     for place, budget in enumerate(spending.budgets):
         if budget.scope is not BudgetScope.TENANT:

@@ -1,8 +1,8 @@
-"""Newest wins across gateways: claims travel by Redis's pub/sub, many in a message.
+"""Supersession across gateways: claims travel over Redis pub/sub, many in one message.
 
-A claim that is lost costs an engine a stale request's work, nothing else. So the queue is bounded
-and drops its oldest, a Redis that is away is not waited for, and a gateway that hears from Redis
-that nobody else listens stays quiet for a second.
+A lost claim only costs an engine the work for a stale request. The queue is therefore bounded and
+drops its oldest claims, nothing waits for a Redis outage, and a gateway without other listeners
+pauses for a second.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from inference.gateway.supersession.registry import RequestClaim, SupersessionRe
 
 CHANNEL: Final = "caret:supersession"
 MAX_QUEUED: Final = 1_000
-_GATHER_S: Final = 0.005  # claims go together; so much later a stale request ends
+_GATHER_S: Final = 0.005  # claims are batched for this long, which delays the end of stale requests
 _QUIET_S: Final = 1.0
 _RETRY_S: Final = 0.25
 _POLL_S: Final = 1.0
@@ -28,9 +28,9 @@ log = structlog.get_logger(__name__)
 
 
 class ClaimBatch(msgspec.Struct, frozen=True, array_like=True):
-    """A message."""
+    """A message with the claims of one gateway."""
 
-    gateway: bytes  # who sent it, so that it does not listen to itself
+    gateway: bytes  # the sender, so that it ignores its own messages
     claims: list[RequestClaim]
 
 
@@ -39,7 +39,7 @@ _decode = msgspec.msgpack.Decoder(ClaimBatch).decode
 
 
 class ClaimQueue:
-    """The Announcer: what is to be sent, the newest kept."""
+    """The ClaimPublisher: a bounded queue of claims to send, which keeps the newest."""
 
     def __init__(self) -> None:
         self._claims: deque[RequestClaim] = deque(maxlen=MAX_QUEUED)
@@ -67,7 +67,7 @@ class SupersessionFeed:
         self._gateway = secrets.token_bytes(8)
 
     async def run(self) -> None:
-        """Runs until cancelled; Redis may go away and come back."""
+        """Send and receive claims until cancelled. Survives outages of Redis."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publish_claims())
             tasks.create_task(self._listen())
@@ -80,7 +80,7 @@ class SupersessionFeed:
             try:
                 num_listeners = await cast(Any, self._redis.publish(CHANNEL, message))
             except (RedisError, OSError, TimeoutError):
-                num_listeners = 0  # `_listen` says so in the log
+                num_listeners = 0  # `_listen` logs it
             if num_listeners <= 1:
                 await asyncio.sleep(_QUIET_S)
                 self._queue.drain()
@@ -104,7 +104,7 @@ class SupersessionFeed:
     def _on_message(self, data: bytes) -> None:
         try:
             heard = _decode(data)
-        except msgspec.MsgspecError as error:  # of another version, while gateways are replaced
+        except msgspec.MsgspecError as error:  # another version, during a rolling update
             log.warning("supersession.invalid_message", error=type(error).__name__)
             return
         if heard.gateway != self._gateway:

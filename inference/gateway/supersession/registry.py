@@ -1,15 +1,15 @@
-"""Newest wins: a user's request for a file makes the ones before it worthless, wherever they run.
+"""Latest-wins: a user's request supersedes their older ones for the same file, on any gateway.
 
-On one connection `connection` sees to it before anything is begun; here it holds across a user's
+A connection handles its own requests before they start. This module works across a user's
 connections, protocols and gateways. Rules:
 
-1. The later arrival wins. Of two on one gateway the monotonic clock says which that is; between
-   gateways the wall clock. Of two at one moment the larger request id.
-2. A prefetch supersedes prefetches only: somebody waits for the others. A chat is superseded by
-   chats only. Warm-ups stand aside.
-3. Without a path, or with a service key (it may stand for many people), nothing is superseded.
-4. What travels between gateways is a keyed digest, never a path. It is announced in the background:
-   no request waits for it.
+1. The later request wins. On one gateway the monotonic clock decides, between gateways the wall
+   clock. At equal times the larger request ID wins.
+2. A prefetch supersedes only prefetches, since users wait for all other requests. Only chats
+   supersede chats. Warm-ups take no part.
+3. Without a path, or with a service key (many people may share it), nothing is superseded.
+4. Gateways exchange a keyed digest, never a path. It is published in the background: no request
+   waits for it.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _DIGEST_BYTES: Final = 16
 
 
 class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
-    """A request that has begun, as other gateways hear of it."""
+    """A started request, as other gateways learn about it."""
 
     subject: bytes  # digest of tenant, user, repository, path and whether it is a chat
     occurred_at_ms: int
@@ -41,7 +41,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     is_prefetch: bool
 
     def is_superseding(self, other: "RequestClaim") -> bool:
-        """Of another of the same subject, on another gateway."""
+        """Return whether this claim supersedes one of the same subject on another gateway."""
         is_later = self._order > other._order
         return is_later and _is_superseding(self, other)
 
@@ -52,7 +52,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
 
 class ClaimPublisher(Protocol):
     def publish(self, claim: RequestClaim) -> None:
-        """Lets the other gateways know, soon; never waits."""
+        """Publish the claim to other gateways soon. Never waits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +62,7 @@ class _RunningRequest:
     task: asyncio.Task[object]
 
     def is_superseding(self, other: "_RunningRequest") -> bool:
-        """Of another here, of the same subject: the wall clock may have been set in between."""
+        """Compare with a request on this gateway. The wall clock may have been set in between."""
         return self._order > other._order and _is_superseding(self.claim, other.claim)
 
     @property
@@ -79,7 +79,7 @@ def _is_superseding(newer: RequestClaim, older: RequestClaim) -> bool:
 
 
 class SupersessionRegistry:
-    """The requests under way on this gateway, by whom and what they are for."""
+    """The requests in flight on this gateway, by subject."""
 
     def __init__(self, root_secret: bytes, announcer: ClaimPublisher) -> None:
         self._key = derive_key(root_secret, "newest/1")
@@ -94,8 +94,11 @@ class SupersessionRegistry:
     def claim(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> Iterator[None]:
-        """Supersedes what is older, by cancelling its task. Raises Dropped (superseded) when a
-        newer one is here already. Must be left before the client is told of the end."""
+        """Cancel the older requests of the same subject, and hold the claim until the block ends.
+
+        Leave the block before the client is told about the end. CompletionDropped (superseded)
+        means that a newer request is already here. Raises CompletionDropped.
+        """
         claim = self._make_claim(principal, request, account)
         task = asyncio.current_task()
         if claim is None or task is None:
@@ -111,13 +114,13 @@ class SupersessionRegistry:
             self._remove(running)
 
     def on_remote_claim(self, newer: RequestClaim) -> None:
-        """Of a request on another gateway."""
+        """Supersede requests here that are older than a claim of another gateway."""
         for running in self._running.get(newer.subject, ()):
             if newer.is_superseding(running.claim):
                 _supersede(running)
 
     def _supersede_by(self, newer: _RunningRequest) -> None:
-        """Raises Dropped (superseded) when it is not the newest; then it supersedes nothing."""
+        """Supersede all older requests, unless a newer one is here. Raises CompletionDropped."""
         others = self._running.get(newer.claim.subject, ())
         if any(other.is_superseding(newer) for other in others):
             raise CompletionDropped(FinishReason.SUPERSEDED)
@@ -152,6 +155,6 @@ class SupersessionRegistry:
 
 
 def _supersede(running: _RunningRequest) -> None:
-    # One that is being cancelled already must not be disturbed in telling its end.
+    # Do not disturb a cancelled request while it tells its client about the end.
     if not running.task.cancelling():
         running.task.cancel(FinishReason.SUPERSEDED.value)

@@ -1,1 +1,1 @@
-"""The replicas of each pool: from DNS, Kubernetes, or operators' changes."""
+"""The replicas of each pool: from DNS, from Kubernetes, or added by operators."""

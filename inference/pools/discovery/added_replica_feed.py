@@ -40,14 +40,17 @@ class AdditionFeed(SteeringFeed):
             try:
                 addition = decode_addition(data)
                 added[addition.pool].append(_replica(addition))
-            # Of a newer version, or nobody of ours; the others are good.
+            # A newer format, or not written by Caret. The other entries are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
         self._membership.add(added)
 
 
 def _replica(addition: ReplicaChange) -> Replica:
-    """Raises BadSetting, and ValueError for a speculation that there is not."""
+    """Convert an entry to a replica.
+
+    ValueError means an unknown speculation method. Raises BadSetting, ValueError.
+    """
     entry = ReplicaEntry(
         url=addition.url,
         kv_events=addition.kv_events,

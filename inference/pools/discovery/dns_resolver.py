@@ -1,4 +1,4 @@
-"""Addresses of a service's name, from DNS: a headless service of Kubernetes, Consul, any zone."""
+"""Resolves a service name by DNS: a headless Kubernetes service, Consul, or any zone."""
 
 import asyncio
 
@@ -11,12 +11,12 @@ from inference.pools.discovery.pool_members import MAX_RESOLVE_S, ResolutionFail
 
 class DnsResolver:
     def __init__(self, server: tuple[str, int] | None = None) -> None:
-        """`server`: address and port; None: as /etc/resolv.conf has it."""
+        """`server`: address and port; None: as configured in /etc/resolv.conf."""
         self._server = server
         self._resolver: dns.asyncresolver.Resolver | None = None
 
     async def resolve(self, name: str) -> frozenset[str]:
-        """Raises Unresolved, also where there is none."""
+        """Return the addresses, at least one. Raises ResolutionFailed."""
         try:
             resolver = self._resolver = self._resolver or _resolver(self._server)
             four, six = await asyncio.gather(

@@ -1,17 +1,16 @@
-"""What Kubernetes says of a service's endpoints (EndpointSlices, discovery.k8s.io/v1), as far as it
-matters here; everything else of them is skipped."""
+"""The fields of Kubernetes EndpointSlices (discovery.k8s.io/v1) that the gateway reads."""
 
 from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-# In this order: of a pod with both, the first one stands for it.
+# In order of preference, for pods with addresses of both families.
 _FAMILIES: Final = ("IPv4", "IPv6")
 
 
 class _Conditions(msgspec.Struct, frozen=True):
-    ready: bool | None = None  # None: to be taken for ready, as the API has it
+    ready: bool | None = None  # None: counts as ready, as the API defines
 
 
 class _Target(msgspec.Struct, frozen=True):
@@ -19,9 +18,9 @@ class _Target(msgspec.Struct, frozen=True):
 
 
 class _Endpoint(msgspec.Struct, frozen=True, rename="camel"):
-    addresses: list[str] = []  # interchangeable: the first is to be used
+    addresses: list[str] = []  # interchangeable: use the first
     conditions: _Conditions = _Conditions()
-    target_ref: _Target | None = None  # its pod
+    target_ref: _Target | None = None  # the pod
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,7 +29,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EndpointSlice(msgspec.Struct, frozen=True, rename="camel"):
-    """Some of a service's endpoints, of one family of addresses."""
+    """Some endpoints of a service, all of one address family."""
 
     metadata: Metadata = Metadata()
     address_type: str = ""
@@ -38,15 +37,15 @@ class EndpointSlice(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EndpointSliceList(msgspec.Struct, frozen=True):
-    """All slices at one moment, which is the version of its metadata."""
+    """All slices at one time, identified by the version in the metadata."""
 
     metadata: Metadata
     items: list[EndpointSlice]
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
-    type: str  # ADDED | MODIFIED | DELETED | BOOKMARK (no change, but a later version) | ERROR
-    object: msgspec.Raw  # a slice; of ERROR a status
+    type: str  # ADDED | MODIFIED | DELETED | BOOKMARK (only a newer version) | ERROR
+    object: msgspec.Raw  # a slice; for ERROR a status
 
 
 class KubernetesStatus(msgspec.Struct, frozen=True):
@@ -54,7 +53,7 @@ class KubernetesStatus(msgspec.Struct, frozen=True):
 
 
 def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
-    """Of each pod one."""
+    """Return one address of each ready pod."""
     found: dict[str, str] = {}  # by pod
     every = tuple(slices)
     for family in _FAMILIES:

@@ -1,5 +1,7 @@
-"""Follows what operators steer gateways by in Redis: at once by pub/sub, and by polling a counter,
-as a published message can be missed."""
+"""Follows the state that operators set for the fleet, in Redis.
+
+Pub/sub announces changes at once. A polled counter covers messages that were missed.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -15,28 +17,31 @@ log = structlog.get_logger(__name__)
 
 
 class SteeringFeed(ABC):
-    name: ClassVar[str]  # in the log
-    version: ClassVar[str]  # the counter's key
+    name: ClassVar[str]  # in logs
+    version: ClassVar[str]  # key of the counter
     channel: ClassVar[str]
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._seen: bytes | str | None = None  # the version
+        self._seen: bytes | str | None = None  # the last version
 
     @abstractmethod
     async def apply_state(self) -> None:
-        """Reads all of it and does what it says. May raise RedisError."""
+        """Read the whole state and apply it. May raise RedisError."""
 
     async def start(self) -> None:
-        """The first look, before anything is asked of a replica. Where Redis is away there are no
-        snapshots either, hence no requests; `run` catches up."""
+        """Read the state once before any replica is used.
+
+        If Redis is unreachable there are no snapshots and thus no requests; `run` reads the state
+        later.
+        """
         try:
             await self.sync()
         except (RedisError, OSError, TimeoutError) as error:
             self._log_unreachable(error)
 
     async def run(self) -> None:
-        """Runs until cancelled; Redis may go away and come back."""
+        """Follow the state until cancelled. Survives outages of Redis."""
         while True:
             try:
                 async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
@@ -47,16 +52,16 @@ class SteeringFeed(ABC):
                 await asyncio.sleep(POLL_S)
 
     async def sync(self) -> None:
-        """One look at Redis; raises RedisError when it cannot be reached."""
+        """Read Redis once, if the version changed. Raises RedisError."""
         version = await self._redis.get(self.version)
-        # None: nothing was ever said, or Redis has lost its memory. What is so stays so; the count
-        # begins anew, so that a number seen before says nothing any more.
+        # None: nothing was ever set, or Redis lost its data. The state stays as it is. The counter
+        # starts again, so an earlier number must not count as seen.
         if version is None:
             self._seen = None
             return
         if version == self._seen:
             return
-        # Read after the version: what is newer than it is read once more with the next look.
+        # The state is read after the version, so a newer change is read again next time.
         await self.apply_state()
         self._seen = version
 

@@ -1,7 +1,7 @@
-"""The Kubernetes API, as far as a gateway reads it: a service's EndpointSlices, listed and watched.
+"""A client of the Kubernetes API that lists and watches the EndpointSlices of a service.
 
-No client library: the official ones are generated from all of the API, tens of thousands of lines
-for two questions.
+It uses no client library: the official ones are generated from the whole API, and have tens of
+thousands of lines for two requests.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from inference.pools.discovery.endpoint_slices import (
     WatchEvent,
 )
 
-# A watch is asked anew as often; so is a connection that died without a word found.
+# A watch is renewed this often, which also detects a connection that died silently.
 WATCH_S: Final = 60
 _CONNECT_S: Final = 3.0
 _LIST_S: Final = 10.0
 _SLACK_S: Final = 10.0
 _MAX_LIST_BYTES: Final = 32 * 1024 * 1024
-# A slice has at most 1,000 endpoints, of some 400 bytes each; aiohttp reads lines of twice that.
+# A slice has at most 1,000 endpoints of about 400 bytes; aiohttp reads lines of up to twice this.
 _LINE_BYTES: Final = 1024 * 1024
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _decode_listing = msgspec.json.Decoder(EndpointSliceList).decode
@@ -37,19 +37,19 @@ _decode_status = msgspec.json.Decoder(KubernetesStatus).decode
 
 
 class ApiUnavailable(Exception):
-    """The API cannot be reached, refuses, or is not understood; the text says which."""
+    """The API is unreachable, rejects the request, or its response is invalid; see the text."""
 
 
 class ResourceVersionExpired(Exception):
-    """The version is older than what the API remembers: list anew."""
+    """The version is older than the API's history: list again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """Where the API is, and who asks it: the files that Kubernetes mounts, and renews."""
+    """The API's address and the credentials, from files that Kubernetes mounts and renews."""
 
     url: str  # without a trailing slash
-    folder: Path  # token, ca.crt, namespace
+    folder: Path  # contains token, ca.crt, namespace
 
     def make_headers(self) -> dict[str, str]:
         token = (self.folder / "token").read_text().strip()
@@ -61,7 +61,10 @@ class ServiceAccount:
         return ssl.create_default_context(cafile=self.folder / "ca.crt")
 
     def slices_request(self, name: str) -> tuple[str, dict[str, str]]:
-        """Address and query. `name`: service[.namespace[.svc...]]; without one, the account's."""
+        """Return the URL and the query that select the slices of a service.
+
+        `name` is service[.namespace[.svc...]]. The default is the account's namespace.
+        """
         service, _, rest = name.partition(".")
         namespace = rest.partition(".")[0] or (self.folder / "namespace").read_text().strip()
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
@@ -74,20 +77,23 @@ class KubernetesApi:
         self._account = account
 
     async def list_slices(self, name: str) -> EndpointSliceList:
-        """Raises NotAnswered, Gone."""
+        """List the slices of a service. Raises ApiUnavailable, ResourceVersionExpired."""
         try:
             async with asyncio.timeout(_LIST_S), self._request(name, {}) as response:
                 body = bytearray()
                 async for part in response.content.iter_any():
                     body += part
                     if len(body) > _MAX_LIST_BYTES:
-                        raise ApiUnavailable("too long a list")
+                        raise ApiUnavailable("the list is too long")
                 return _decode_listing(body)
         except TimeoutError as error:
-            raise ApiUnavailable("too slow a list") from error
+            raise ApiUnavailable("the list took too long") from error
 
     async def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
-        """Until the API ends it, after WATCH_S at the most. Raises NotAnswered, Gone."""
+        """Yield changes until the API ends the watch, at most WATCH_S seconds.
+
+        Raises ApiUnavailable, ResourceVersionExpired.
+        """
         query = {
             "watch": "1",
             "resourceVersion": since,
@@ -121,7 +127,7 @@ class KubernetesApi:
                 if response.status != HTTPStatus.OK:
                     raise _failed(response.status)
                 yield response
-        # ValueError: a line that does not end, or what is no JSON of that shape.
+        # ValueError: a line without an end, or invalid JSON.
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ApiUnavailable(type(error).__name__) from error
 

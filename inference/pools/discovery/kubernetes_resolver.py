@@ -1,7 +1,7 @@
-"""Addresses of a service's ready endpoints, from the Kubernetes API: listed, then watched, so that
-who joins or leaves is known at once.
+"""Resolves services to their ready endpoints, from the Kubernetes API.
 
-What was heard last holds while the API does not answer.
+Endpoints are listed and then watched, so that changes are known at once. While the API is
+unreachable, the last known endpoints stay valid.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from inference.pools.discovery.endpoint_slices import (
 from inference.pools.discovery.kubernetes_api import ApiUnavailable, ResourceVersionExpired
 from inference.pools.discovery.pool_members import ResolutionFailed
 
-MIN_PAUSE_S: Final = 0.5  # between two watches: an API that ends each at once is not overrun
+MIN_PAUSE_S: Final = 0.5  # between two watches, in case the API ends each at once
 MAX_PAUSE_S: Final = 30.0
 log = structlog.get_logger(__name__)
 _decode_slice = msgspec.json.Decoder(EndpointSlice).decode
@@ -29,20 +29,23 @@ _decode_slice = msgspec.json.Decoder(EndpointSlice).decode
 
 class EndpointSliceApi(Protocol):
     async def list_slices(self, name: str) -> EndpointSliceList:
-        """Raises NotAnswered, Gone."""
+        """List the slices of a service. Raises ApiUnavailable, ResourceVersionExpired."""
 
     def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
-        """Ends when the API ends it. Raises NotAnswered, Gone."""
+        """Yield changes until the API ends the watch.
+
+        Raises ApiUnavailable, ResourceVersionExpired.
+        """
 
 
 class _Service:
-    """What is known of one."""
+    """The known slices of one service."""
 
     def __init__(self, name: str) -> None:
         self.name: Final = name
-        self.slices: dict[str, EndpointSlice] | None = None  # by name; None: never heard of
-        self.version: str | None = None  # that `slices` are of; None: to be listed
-        self.announced: frozenset[str] = frozenset()  # addresses, to who wants to hear of changes
+        self.slices: dict[str, EndpointSlice] | None = None  # by name; None: not listed yet
+        self.version: str | None = None  # version of `slices`; None: list again
+        self.announced: frozenset[str] = frozenset()  # addresses at the last notification
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -53,7 +56,7 @@ class _Service:
         self.version = listing.metadata.resource_version
 
     def apply_event(self, change: WatchEvent) -> None:
-        """Raises msgspec.MsgspecError."""
+        """Apply a change. Raises msgspec.MsgspecError."""
         told = _decode_slice(change.object)
         self.slices = self.slices or {}
         if change.type == "DELETED":
@@ -64,12 +67,12 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of these services, as `ServiceAccount.slices_request` reads their names."""
+    """A Resolver of the given services. `ServiceAccount.slices_request` parses their names."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S
     ) -> None:
-        self.changed: list[Callable[[], None]] = []  # called when somebody has joined or left
+        self.changed: list[Callable[[], None]] = []  # called when an endpoint joined or left
         self._api = api
         self._services = {name: _Service(name) for name in names}
         self._min_pause_s = min_pause_s
@@ -85,14 +88,14 @@ class KubernetesResolver:
                 listing = await self._api.list_slices(name)
             except (ApiUnavailable, ResourceVersionExpired) as error:
                 raise ResolutionFailed(f"the Kubernetes API: {error}") from error
-            if service.slices is None:  # else a watch has begun meanwhile, and knows better
+            if service.slices is None:  # otherwise a watch has started meanwhile and is newer
                 service.set_slices(listing)
         if not (found := service.addresses):
             raise ResolutionFailed("no ready endpoint")
         return found
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Watch all services until cancelled."""
         async with asyncio.TaskGroup() as group:
             for service in self._services.values():
                 group.create_task(self._watch_forever(service))
@@ -111,7 +114,7 @@ class KubernetesResolver:
             await asyncio.sleep(pause_s)
 
     async def _watch_once(self, service: _Service) -> None:
-        """One watch, after a list where there is none to go on from."""
+        """Watch once, after a list if no version is known."""
         if service.version is None:
             service.set_slices(await self._api.list_slices(service.name))
             self._notify_changed(service)

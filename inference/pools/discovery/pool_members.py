@@ -1,15 +1,17 @@
-"""Which replicas a pool has: those that the catalogue names, those that a service's name leads to
-(by DNS, or as the Kubernetes API has it) and those that operators add, without the ones whose word
-contradicts the pool's (identity.py).
+"""The members of each pool: replicas that may serve it.
+
+They come from the configuration, from service names (resolved by DNS or the Kubernetes API), and
+from operators. Replicas whose identity contradicts the pool are rejected (`replica_identity`).
 
 Rules:
-1. What a service's name leads to, or an operator adds, takes work once it was asked what it is.
-2. What the catalogue names takes work until it contradicts: an engine that starts later than its
-   gateway is asked at the next round.
-3. A name that leads nowhere, or a resolver that does not answer, takes nothing away.
-4. What leaves gets nothing new; what is under way there ends as it would.
-5. Nothing is sent to what an operator adds where the catalogue lets none be added. Elsewhere it has
-   to say that it serves the pool's model, and has no voice in what the others contradict.
+1. A replica that was discovered, or added by an operator, gets requests after its identity check.
+2. A configured replica gets requests unless its identity contradicts: an engine that starts after
+   the gateway is checked in the next round.
+3. A name without addresses, or a resolver that does not answer, removes nothing.
+4. A replica that leaves gets no new requests. Those in flight there continue.
+5. Operators can add replicas only at addresses that the configuration allows; nothing is sent
+   elsewhere. An added replica must state that it serves the pool's model. It is ignored when the
+   pool's common identity is derived, as far as other replicas state theirs.
 """
 
 import asyncio
@@ -33,15 +35,15 @@ from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, Replica
 
 ROUND_S: Final = 5.0
-MIN_ROUND_S: Final = 0.2  # of those that somebody's news begins
-EVERYBODY_EACH: Final = 12  # rounds; between them who is new, refused, silent or unwell
+MIN_ROUND_S: Final = 0.2  # of rounds that a change triggers
+EVERYBODY_EACH: Final = 12  # rounds; the others skip healthy members
 MAX_ASK_S: Final = 3.0
 MAX_RESOLVE_S: Final = 3.0
 log = structlog.get_logger(__name__)
 
 
 class Unreachable(Exception):
-    """Nobody answers there."""
+    """No server answers at this address."""
 
 
 class NameNotFound(Unreachable):
@@ -49,35 +51,35 @@ class NameNotFound(Unreachable):
 
 
 class ResolutionFailed(Exception):
-    """The name's addresses are not known now."""
+    """The addresses of the name are currently unknown."""
 
 
 class IdentityProbe(Protocol):
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
-        """Raises Unreachable; takes as long as it takes."""
+        """Fetch the replica's identity. The caller sets the timeout. Raises Unreachable."""
 
 
 class Resolver(Protocol):
     async def resolve(self, name: str) -> frozenset[str]:
-        """IPv4 and IPv6; not empty. Raises Unresolved."""
+        """Return IPv4 and IPv6 addresses, at least one. Raises ResolutionFailed."""
 
 
 class _DiscoveredReplicas:
-    """Of one pool: whoever may be a replica of it, and what is known of them."""
+    """The possible replicas of one pool, and their identities."""
 
     def __init__(self, pool: Pool) -> None:
         self.named: Final = pool.replicas
         self.found: tuple[Replica, ...] = ()
         self.added: tuple[Replica, ...] = ()
-        self.misplaced: tuple[Replica, ...] = ()  # they were to be added, and may not
+        self.misplaced: tuple[Replica, ...] = ()  # added at addresses that are not allowed
         self.identities: dict[str, ReplicaIdentity] = {}  # by url
-        self.failures: dict[str, MismatchReason] = {}  # by url: why nothing is told
+        self.failures: dict[str, MismatchReason] = {}  # by url: why the identity is unknown
         self.pool_identity = PoolIdentity()
         self.mismatches: dict[Replica, IdentityMismatch] = {}
 
     @property
     def configured(self) -> tuple[Replica, ...]:
-        """By the catalogue itself, or by the name that it gives."""
+        """The replicas that the configuration lists or discovers."""
         return tuple({each.url: each for each in (*self.named, *self.found)}.values())
 
     @property
@@ -89,7 +91,10 @@ class _DiscoveredReplicas:
         return self._besides(self.misplaced)
 
     def has_joined(self, replica: Replica) -> bool:
-        """Who was only found or added takes no work before it was asked."""
+        """Return whether the replica gets requests.
+
+        A discovered or added replica must first pass the identity check.
+        """
         is_known = replica in self.named or replica.url in self.identities
         return is_known and replica not in self.mismatches
 
@@ -97,13 +102,13 @@ class _DiscoveredReplicas:
         return [self.identities[each.url] for each in replicas if each.url in self.identities]
 
     def _besides(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
-        """What the catalogue says of a replica goes before what an operator says."""
+        """Leave out replicas that the configuration has: its entries take precedence."""
         names = {each.name for each in self.configured}
         return tuple({each.name: each for each in wanted if each.name not in names}.values())
 
 
 class PoolMembers:
-    """One event loop uses it."""
+    """The members of all pools. One event loop uses it."""
 
     def __init__(
         self,
@@ -114,8 +119,8 @@ class PoolMembers:
         resolvers: Mapping[DiscoverySource, Resolver],
         token_ids: Mapping[str, tuple[int, ...]],
     ) -> None:
-        """`token_ids`: of the probe's text, by pool."""
-        self.changed: list[Callable[[Pool], None]] = []  # called with what a pool has become
+        """`token_ids`: of PROBE_TEXT, by pool."""
+        self.changed: list[Callable[[Pool], None]] = []  # called with the changed pool
         self._pools = pools
         self._replicas = replicas
         self._identities = identities
@@ -127,7 +132,7 @@ class PoolMembers:
 
     @property
     def rejected_replicas(self) -> list[tuple[str, str, IdentityMismatch]]:
-        """Pool, replica and why."""
+        """Pool, replica and reason of each rejected replica."""
         return [
             (pool, replica.name, refusal)
             for pool, candidates in self._discovered.items()
@@ -135,8 +140,10 @@ class PoolMembers:
         ]
 
     def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
-        """By pool: all that operators have added. What is there no more leaves at once, what is new
-        is asked in the round that begins now."""
+        """Set all replicas that operators have added, by pool.
+
+        Removed replicas leave at once. New ones are checked in a round that begins now.
+        """
         for name, candidates in self._discovered.items():
             patterns = self._pools.by_name[name].allowed_replica_hosts
             wanted = tuple(added.get(name, ()))
@@ -148,11 +155,11 @@ class PoolMembers:
             log.warning("added_replica.unknown_pool", pools=unknown)
 
     def request_reconcile(self) -> None:
-        """There are news: the next round begins now."""
+        """Start the next round now, since something changed."""
         self._news.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run rounds until cancelled."""
         number = 0
         while True:
             await asyncio.sleep(MIN_ROUND_S)
@@ -162,7 +169,7 @@ class PoolMembers:
             number %= EVERYBODY_EACH
 
     async def _has_news(self) -> bool:
-        """At once, or at the end of a round's time."""
+        """Wait for a change or the end of the round's time. Return whether there was a change."""
         try:
             async with asyncio.timeout(ROUND_S - MIN_ROUND_S):
                 await self._news.wait()
@@ -216,13 +223,13 @@ class PoolMembers:
                 )
         except NameNotFound:
             candidates.failures[replica.url] = MismatchReason.NAME_NOT_FOUND
-        except (Unreachable, TimeoutError, ValueError):  # the last: of an address or an answer
+        except (Unreachable, TimeoutError, ValueError):  # the last: invalid address or response
             candidates.failures[replica.url] = MismatchReason.UNREACHABLE
         else:
             candidates.failures.pop(replica.url, None)
 
     def _apply(self, name: str) -> None:
-        """Draws the line through those that there are."""
+        """Decide which replicas are members, by what is known now."""
         candidates, pool = self._discovered[name], self._pools.by_name[name]
         urls = {replica.url for replica in candidates.all_replicas}
         for known in (candidates.identities, candidates.failures):
@@ -259,7 +266,7 @@ class PoolMembers:
             return check_identity(pool, said, candidates.pool_identity, self._token_ids[name])
         reason = candidates.failures.get(replica.url)
         if reason is MismatchReason.UNREACHABLE and replica in candidates.named:
-            return None  # its circuit says so
+            return None  # its circuit breaker handles this
         return None if reason is None else IdentityMismatch(reason)
 
     def _log_mismatches(
@@ -297,7 +304,7 @@ class PoolMembers:
 
 
 def _is_within(replica: Replica, patterns: Sequence[str]) -> bool:
-    """KV events included: they hold prompts, and whoever publishes them is believed."""
+    """Return whether all addresses match. KV events hold prompts, and are trusted."""
     addresses = (replica.url, replica.kv_events, replica.kv_replay)
     hosts = (urlsplit(each).hostname or "" for each in addresses if each is not None)
     return all(matches(host, patterns) for host in hosts)

@@ -1,7 +1,7 @@
-"""Whether replicas may serve a pool, by what they say of themselves. Pure.
+"""Checks whether a replica may serve a pool, by what it states about itself. Pure.
 
-Silence is no contradiction: a server that does not know a question (a router before engines) is
-taken. Where replicas contradict each other the most have it; as many: what was so before.
+A missing statement is no contradiction: a server that does not know a request (such as a router) is
+accepted. If replicas contradict each other, the majority wins; in a tie, the previous identity.
 """
 
 from collections import Counter
@@ -12,30 +12,32 @@ from typing import Final, TypeVar
 
 from inference.pools.pool_config import Pool
 
-# Encoded by the replica and by the gateway: words, indents, marks and letters that tokenizers split
-# in their own ways.
+# Encoded by the replica and by the gateway. Tokenizers differ in how they split these words,
+# indents, punctuation marks and letters.
 PROBE_TEXT: Final = "def größe(x1, y):\n        return [x1 + 2048, '漢字 -> %s']  # Ελλάδα\n"
 T = TypeVar("T")
 
 
 class MismatchReason(StrEnum):
-    HOST_NOT_ALLOWED = "place"  # added by an operator, where the catalogue lets none be added
+    HOST_NOT_ALLOWED = (
+        "place"  # added by an operator, at an address that the configuration does not allow
+    )
     NAME_NOT_FOUND = "address"  # its name has no address
-    UNREACHABLE = "silent"  # found by its service's name, and nobody answers
-    NO_IDENTITY = "unsaid"  # added by an operator, and it does not say what it serves
-    MODEL = "model"  # it does not serve the pool's
-    VERSION = "version"  # by that name it serves another than the others do
-    CONTEXT_LENGTH = "context"  # it takes fewer tokens than the pool's max_context_tokens
+    UNREACHABLE = "silent"  # discovered, but does not answer
+    NO_IDENTITY = "unsaid"  # added by an operator, but does not state its model
+    MODEL = "model"  # does not serve the pool's model
+    VERSION = "version"  # serves other weights under that name than the other replicas
+    CONTEXT_LENGTH = "context"  # takes fewer tokens than the pool's max_context_tokens
     TOKENIZER = "tokenizer"
     BLOCK_SIZE = "block_size"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaIdentity:
-    """What a replica says; None: nothing."""
+    """The statements of a replica; None: not stated."""
 
-    roots: Mapping[str, str | None] | None = None  # by the served name: weights' folder or address
-    max_context_tokens: Mapping[str, int | None] | None = None  # by the served name
+    roots: Mapping[str, str | None] | None = None  # by served name: folder or address of weights
+    max_context_tokens: Mapping[str, int | None] | None = None  # by served name
     token_ids: tuple[int, ...] | None = None  # of PROBE_TEXT
     block_tokens: int | None = None
 
@@ -52,7 +54,7 @@ class IdentityMismatch:
 
 @dataclass(frozen=True, slots=True)
 class PoolIdentity:
-    """What a pool's replicas have in common; None: nobody says."""
+    """The common identity of a pool's replicas; None: not stated."""
 
     root: str | None = None
     block_tokens: int | None = None
@@ -65,7 +67,7 @@ def derive_pool_identity(
     *,
     newcomers: Sequence[ReplicaIdentity] = (),
 ) -> PoolIdentity:
-    """`newcomers` are heard of what nobody else tells."""
+    """Derive the common identity. `newcomers` count only where no other replica states anything."""
 
     def most(ask: Callable[[ReplicaIdentity], T | None], before: T | None) -> T | None:
         return _most(told, ask, _most(newcomers, ask, before) if _none(told, ask) else before)
@@ -79,7 +81,10 @@ def derive_pool_identity(
 def check_identity(
     pool: Pool, said: ReplicaIdentity, standard: PoolIdentity, token_ids: tuple[int, ...]
 ) -> IdentityMismatch | None:
-    """`token_ids`: of PROBE_TEXT, by the pool's tokenizer. None: it may serve."""
+    """Return the mismatch; None: the replica may serve.
+
+    `token_ids` are those of PROBE_TEXT by the pool's tokenizer.
+    """
     if said.roots is not None and pool.model not in said.roots:
         return IdentityMismatch(MismatchReason.MODEL, ", ".join(sorted(said.roots)), pool.model)
     root = said.root(pool.model)

@@ -1,1 +1,1 @@
-"""Which replicas are available: health checks, circuit breaker, outlier detection."""
+"""The available replicas: health checks, circuit breaker and outlier detection."""

@@ -1,7 +1,7 @@
-"""The circuit breaker of one replica: a table, and nothing beside it.
+"""The circuit breaker of one replica, as a state table.
 
-Closed, it is asked. Open, it is left alone until it has rested; then, half open, one request tries
-it, and what becomes of that one decides.
+Closed: requests are sent. Open: no requests until the ejection time is over. Half open: one trial
+request is sent, and its result decides.
 """
 
 from enum import StrEnum
@@ -15,9 +15,9 @@ class CircuitState(StrEnum):
 
 
 class CircuitEvent(StrEnum):
-    SUCCESS = "success"  # it has generated
-    FAILURE = "failure"  # it did not, and others before have not made it too many
-    THRESHOLD_FAILURE = "last_failure"  # too many in a row, or it says itself that it is not well
+    SUCCESS = "success"  # it generated tokens
+    FAILURE = "failure"  # it did not, but not too often yet
+    THRESHOLD_FAILURE = "last_failure"  # too many in a row, or the health check failed
     COOLDOWN_OVER = "rest_over"
 
 
@@ -29,7 +29,7 @@ TRANSITIONS: Final[dict[CircuitState, dict[CircuitEvent, CircuitState]]] = {
         CircuitEvent.COOLDOWN_OVER: CircuitState.CLOSED,
     },
     CircuitState.OPEN: {
-        # Asked all the same, because no other was well: it is back.
+        # The replica was used because no other was healthy, and it works again.
         CircuitEvent.SUCCESS: CircuitState.CLOSED,
         CircuitEvent.FAILURE: CircuitState.OPEN,
         CircuitEvent.THRESHOLD_FAILURE: CircuitState.OPEN,

@@ -1,4 +1,4 @@
-"""Active health: each replica is asked how it is, again and again, in the background."""
+"""Active health checks: every replica is probed periodically, in the background."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -13,14 +13,17 @@ MAX_PROBE_S: Final = 1.0
 
 class HealthCheck(Protocol):
     async def check(self, replica: Replica) -> HealthStatus:
-        """Takes as long as it takes: the prober bounds it. Raises nothing but CancelledError."""
+        """Return the health of a replica.
+
+        The caller sets the timeout. Only CancelledError may be raised.
+        """
 
 
 class HealthChecker:
     def __init__(
         self, probe: HealthCheck, replicas: ReplicaStates, every: Callable[[], Iterable[Replica]]
     ) -> None:
-        """`every`: those that there are, asked anew for each round."""
+        """`every` returns the current replicas; called in each round."""
         self._probe = probe
         self._replicas = replicas
         self._every = every
@@ -31,7 +34,7 @@ class HealthChecker:
             await asyncio.sleep(PROBE_EVERY_S)
 
     async def check_all(self) -> None:
-        """Asks all of them at once."""
+        """Check all replicas at once."""
         async with asyncio.TaskGroup() as group:
             for replica in self._every():
                 group.create_task(self._check_replica(replica))

@@ -1,15 +1,15 @@
-"""Whether a replica keeps those who asked it waiting for longer than anybody waits for grey text.
+"""Outlier detection: finds replicas whose first tokens are late although they report to be healthy.
 
-It says that it is well, and it generates: no circuit opens. Its neighbours are asked instead, as
-long as one of them is not late itself; a pool that is late as a whole is overloaded, and that is
-admission's. After a rest one request at a time tries it, and a quick one brings it back; after a
-late one the rest is twice as long. Outlier ejection, as service meshes have it, by first tokens
-instead of by errors.
+No circuit opens for such a replica, since it generates. Requests go to other replicas, as long as
+one of them is not late, too: if the whole pool is late it is overloaded, which admission handles.
+After the ejection time, one request at a time tries the replica. A timely first token ends the
+ejection; a late one doubles the ejection time. Service meshes eject outliers in the same way, by
+errors instead of first tokens.
 """
 
 from typing import Final, Generic, TypeVar
 
-# In a row: one may be a long prompt, or a pause of the machine's.
+# In a row: a single one may be a long prompt or a pause of the machine.
 MAX_CONSECUTIVE_LATE: Final = 3
 EJECTION_S: Final = 2.0  # the first
 MAX_EJECTION_S: Final = 16.0
@@ -17,20 +17,20 @@ Request = TypeVar("Request")
 
 
 class LatencyOutlierDetector(Generic[Request]):
-    """Of one replica. All times are monotonic seconds."""
+    """The detector of one replica. All times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Request, float] = {}  # until when the first token is in time
-        self._num_late = 0  # in a row, without those that are still waiting
-        self._rests_until_s: float | None = None  # None: it is not late
+        self._waiting: dict[Request, float] = {}  # deadline of the first token
+        self._num_late = 0  # in a row, without requests that still wait
+        self._rests_until_s: float | None = None  # None: not late
         self._rest_s = EJECTION_S
 
     def on_request(self, request: Request, *, until_s: float) -> None:
-        """`until_s`: its first token is late after that."""
+        """Add a request. Its first token is late after `until_s`."""
         self._waiting[request] = until_s
 
     def on_first_token(self, request: Request, now_s: float) -> None:
-        """The first token has come; what comes after it says nothing."""
+        """Note the first token. Later tokens do not matter."""
         until_s = self._waiting.pop(request, None)
         if until_s is None:
             return
@@ -40,7 +40,7 @@ class LatencyOutlierDetector(Generic[Request]):
             self._num_late, self._rests_until_s, self._rest_s = 0, None, EJECTION_S
 
     def on_abandoned(self, request: Request, now_s: float) -> None:
-        """Nobody waits for it any more: if it was late, it would have been later still."""
+        """Remove a request. If it was already late, it counts as late."""
         until_s = self._waiting.pop(request, None)
         if until_s is not None and now_s > until_s:
             self._count_late(now_s)
@@ -51,10 +51,10 @@ class LatencyOutlierDetector(Generic[Request]):
             self._eject(now_s)
         if self._rests_until_s is None:
             return False
-        return now_s < self._rests_until_s or bool(self._waiting)  # one of them tries it
+        return now_s < self._rests_until_s or bool(self._waiting)  # a trial request is in flight
 
     def find_overdue(self, now_s: float) -> list[Request]:
-        """Those that still wait for a first token that is late."""
+        """Return the requests that still wait for a late first token."""
         return [request for request, until_s in self._waiting.items() if now_s > until_s]
 
     def _count_late(self, now_s: float) -> None:
@@ -63,6 +63,6 @@ class LatencyOutlierDetector(Generic[Request]):
             self._eject(now_s)
 
     def _eject(self, now_s: float) -> None:
-        if self._rests_until_s is not None and now_s >= self._rests_until_s:  # it was tried
+        if self._rests_until_s is not None and now_s >= self._rests_until_s:  # a late trial
             self._rest_s = min(2 * self._rest_s, MAX_EJECTION_S)
         self._rests_until_s = now_s + self._rest_s

@@ -1,5 +1,4 @@
-"""What this gateway knows of each replica: its circuit, how much it has under way there, and if an
-operator has drained it."""
+"""The state of each replica on this gateway: circuit, requests in flight, and draining."""
 
 import asyncio
 import math
@@ -17,29 +16,29 @@ from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, a
 from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
-# An engine that was killed needs longer to come back; others are asked meanwhile.
+# A killed engine takes longer to come back; other replicas are used meanwhile.
 EJECTION_S: Final = 2.0
-# One request that is lost may be the request's fault, or a connection's.
+# A single lost request may be the fault of the request or of a connection.
 MAX_FAILURES: Final = 3  # in a row
 log = structlog.get_logger(__name__)
 
 
 class HealthStatus(StrEnum):
-    """What a replica says when it is asked how it is."""
+    """The result of a health check."""
 
     HEALTHY = "well"
-    UNHEALTHY = "ill"  # it says so, or nobody is at its address
-    TIMED_OUT = "silent"  # nothing in time: dead, or only busy
+    UNHEALTHY = "ill"  # it reports so, or no server is at its address
+    TIMED_OUT = "silent"  # no answer in time: dead, or only busy
 
 
 @dataclass(slots=True)
 class _ReplicaHealth:
     circuit: CircuitState = CircuitState.CLOSED
     num_failures: int = 0  # in a row
-    cooldown_until_s: float = 0.0  # monotonic; while it is open
-    has_trial: bool = False  # while it is half open: a request tries it
-    num_in_flight: int = 0  # without what gives way
-    num_rerouted: int = 0  # requests that another was asked instead, since it was late
+    cooldown_until_s: float = 0.0  # monotonic; while the circuit is open
+    has_trial: bool = False  # while the circuit is half open: a trial request is in flight
+    num_in_flight: int = 0  # without requests that give way
+    num_rerouted: int = 0  # requests that moved to another replica because this one was late
     preemptible: set[asyncio.Task[Any]] = field(default_factory=set)
     lateness: "LatencyOutlierDetector[ReplicaAttempt]" = field(
         default_factory=LatencyOutlierDetector
@@ -68,17 +67,17 @@ class _ReplicaHealth:
 
 @dataclass(slots=True, eq=False)
 class ReplicaAttempt:
-    """One request at a replica; it says what became of it, or, when it was cut short, nothing."""
+    """One request at a replica, with its result. A cancelled attempt has no result."""
 
     clock: Clock
     lateness: "LatencyOutlierDetector[ReplicaAttempt]"
-    fallback: Replica | None = None  # to be asked when this one is late
-    task: asyncio.Task[Any] | None = None  # that awaits it, where there is one elsewhere
+    fallback: Replica | None = None  # used if this replica is late
+    task: asyncio.Task[Any] | None = None  # the task that awaits it, if there is an alternative
     is_rerouted: bool = False
     has_succeeded: bool | None = None
 
     def mark_succeeded(self) -> None:
-        """Something was generated."""
+        """Note that something was generated."""
         if not self.has_succeeded:
             self.lateness.on_first_token(self, self.clock.monotonic_s())
         self.has_succeeded = True
@@ -87,20 +86,22 @@ class ReplicaAttempt:
         self.has_succeeded = False
 
     def reroute(self) -> bool:
-        """Ends it with `engine_timeout`, unless it is about to end for another reason."""
+        """Cancel the attempt so that it ends with `engine_timeout`, unless it is already ending."""
         if self.task is None or self.task.cancelling():
             return False
         self.is_rerouted = self.task.cancel()
         return self.is_rerouted
 
     def was_rerouted(self) -> bool:
-        """To be asked once, when its task was cancelled."""
+        """Return whether `reroute` cancelled the task. Call this once."""
         return self.is_rerouted and self.task is not None and self.task.uncancel() == 0
 
 
 class ReplicaStates:
-    """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address,
-    until `retain` is told that they are gone."""
+    """The states of all replicas, by address. One event loop uses it, so it needs no lock.
+
+    A state is kept until `retain` is called without its replica.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -108,14 +109,14 @@ class ReplicaStates:
         self._drained: frozenset[str] = frozenset()  # names
 
     def set_drained(self, names: Iterable[str]) -> None:
-        """These and no others; what is under way there ends as it would."""
+        """Drain exactly these replicas. Requests in flight there continue."""
         drained = frozenset(names)
         for name in drained ^ self._drained:
             log.info("replica.drained", replica=name, is_drained=name in drained)
         self._drained = drained
 
     def retain(self, urls: Collection[str]) -> None:
-        """Forgets the others, but those where something is under way."""
+        """Delete the states of all other replicas, unless they have requests in flight."""
         for url, condition in tuple(self._conditions.items()):
             if url not in urls and not condition.num_in_flight and not condition.preemptible:
                 del self._conditions[url]
@@ -124,7 +125,7 @@ class ReplicaStates:
         return replica.name in self._drained
 
     def cooldown_s(self, replica: Replica) -> float | None:
-        """How much longer it is left alone; None: its circuit is not open."""
+        """Return the remaining ejection time in seconds; None: the circuit is not open."""
         condition = self._get_health(replica)
         if condition.circuit is not CircuitState.OPEN:
             return None
@@ -139,7 +140,7 @@ class ReplicaStates:
         return condition.circuit is CircuitState.CLOSED
 
     def is_ejected(self, replica: Replica) -> bool:
-        """Whether others of its pool are better asked, though its circuit is closed."""
+        """Return whether other replicas are preferable although the circuit is closed."""
         return self._get_health(replica).lateness.is_ejected(self._clock.monotonic_s())
 
     def get_circuit(self, replica: Replica) -> CircuitState:
@@ -149,7 +150,7 @@ class ReplicaStates:
         return self._get_health(replica).num_in_flight
 
     def num_rerouted(self, replica: Replica) -> int:
-        """Requests that waited there for too long, so that another was asked."""
+        """Return how many requests moved to another replica because this one was late."""
         return self._get_health(replica).num_rerouted
 
     @contextmanager
@@ -161,19 +162,18 @@ class ReplicaStates:
         first_token_timeout_s: float = math.inf,
         fallback: Replica | None = None,
     ) -> Iterator[ReplicaAttempt]:
-        """Counts as under way until the context is left; what it says then moves the circuit.
+        """Count as in flight until the block ends. The result then advances the circuit.
 
-        What gives way does not count, and its task is cancelled when something else comes.
-
-        Raises EngineError (`engine_timeout`) when it has waited for too long, and `fallback` is
-        better asked (`reroute_overdue`).
+        A request that gives way does not count, and is cancelled when another request arrives.
+        EngineError (`engine_timeout`) means that the first token is late and `fallback` is
+        preferable (`reroute_overdue`). Raises EngineError.
         """
         condition = self._get_health(replica)
         task = None if fallback is None else _current_task()
         attempt = ReplicaAttempt(self._clock, condition.lateness, fallback, task)
         is_trial = condition.circuit is CircuitState.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
-        if not is_preemptible:  # it waits for all others
+        if not is_preemptible:  # requests that give way wait for all others
             until_s = self._clock.monotonic_s() + first_token_timeout_s
             condition.lateness.on_request(attempt, until_s=until_s)
         try:
@@ -195,8 +195,10 @@ class ReplicaStates:
                 self._record_result(replica, has_succeeded=attempt.has_succeeded)
 
     def reroute_overdue(self) -> None:
-        """Ends the attempts that still wait at a replica that is late, where another is well and
-        quick. To be called every now and then: requests need no clocks of their own."""
+        """End attempts that wait at a late replica if another one is healthy and fast.
+
+        Call this periodically, so that requests need no timers of their own.
+        """
         now_s = self._clock.monotonic_s()
         for url, condition in tuple(self._conditions.items()):
             if not condition.lateness.is_ejected(now_s):
@@ -216,8 +218,11 @@ class ReplicaStates:
         return self.get_circuit(other) is CircuitState.CLOSED
 
     def on_health_check(self, replica: Replica, wellness: HealthStatus) -> None:
-        """A replica that says it is well may still answer nothing (vLLM while it shuts down does),
-        so only what it generates closes its circuit."""
+        """Apply the result of a health check.
+
+        A healthy result does not close the circuit: a replica that reports so may still not answer
+        (such as vLLM while it shuts down). Only generated tokens close it.
+        """
         if wellness is HealthStatus.UNHEALTHY:
             self._advance(replica, CircuitEvent.THRESHOLD_FAILURE)
         elif wellness is HealthStatus.TIMED_OUT:

@@ -1,6 +1,6 @@
-"""Looks for requests that wait in vain at a replica that is late: another is asked instead.
+"""Moves requests that wait at a late replica to another one.
 
-One task looks at all of them, so that a request that is answered in time pays for no timer.
+One task checks all requests, so that timely requests do not pay for a timer.
 """
 
 import asyncio
@@ -8,11 +8,11 @@ from typing import Final
 
 from inference.pools.health.replica_states import ReplicaStates
 
-LOOK_EVERY_S: Final = 0.05  # an eighth of the time after which anything is late
+LOOK_EVERY_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
 
 
 async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = LOOK_EVERY_S) -> None:
-    """Runs until cancelled."""
+    """Move overdue requests until cancelled."""
     while True:
         replicas.reroute_overdue()
         await asyncio.sleep(every_s)

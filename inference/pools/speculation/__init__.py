@@ -1,1 +1,1 @@
-"""Speculative decoding by language, switched by its acceptance rate."""
+"""Speculative decoding, enabled per language by its acceptance rate."""

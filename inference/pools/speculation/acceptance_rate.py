@@ -1,17 +1,17 @@
-"""How much of what engines draft is accepted, by language: an estimate. Pure.
+"""Estimates the acceptance rate of speculative decoding, by language. Pure.
 
-An engine counts drafted and accepted tokens for all its requests together. So both are regressed on
-what each kind of request has generated there; in each window of time
+An engine counts drafted and accepted tokens for all its requests together. Both counts are
+therefore regressed on the tokens that each kind of request generated. In each time window
 
     drafted  = sum over kinds of d * generated + noise
     accepted = sum over kinds of a * generated + noise
 
-by least squares, windows weighted by 1 / generated (counts vary with their size) and old ones less
-than new ones. The acceptance of a kind is a / d; whether it is below MIN_ACCEPTANCE is tested on
-a - MIN_ACCEPTANCE * d, two standard errors away from 0.
+by least squares. Windows are weighted by 1 / generated, since the variance of counts grows with
+their size, and older windows count less. The acceptance rate of a kind is a / d. A rate is low if a
+- MIN_ACCEPTANCE * d is more than two standard errors below 0.
 
-What it cannot tell: kinds that always come in the same mixture, and kinds that are rare. Of those
-nothing is said, and nothing is done about them.
+The estimate cannot separate kinds that always come in the same mixture, or judge rare kinds. For
+these there is no estimate, and nothing changes.
 """
 
 import math
@@ -20,43 +20,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NewType
 
-Kind = NewType("Kind", str)  # of requests: a pool and a language
+Kind = NewType("Kind", str)  # kind of request: a pool and a language
 Matrix = list[list[float]]
 
-MIN_ACCEPTANCE: Final = 0.5  # below it drafting costs more than it saves
-MIN_TOKENS: Final = 1_000.0  # generated, faded ones counted by what is left of them
-HALF_LIFE_S: Final = 1_800.0  # what was below is tried again after a while: its windows fade
-_MAX_KINDS: Final = 12  # the rest is one kind; the equations take a millisecond
-_MIN_WINDOWS_BEYOND: Final = 10  # more than there are kinds
+MIN_ACCEPTANCE: Final = 0.5  # below this, drafting costs more than it saves
+MIN_TOKENS: Final = 1_000.0  # generated tokens, after fading
+HALF_LIFE_S: Final = 1_800.0  # low rates fade, so that a language is tried again
+_MAX_KINDS: Final = 12  # the rest is one kind; solving takes a millisecond
+_MIN_WINDOWS_BEYOND: Final = 10  # windows in addition to the number of kinds
 _STANDARD_ERRORS: Final = 2.0
 _SINGULAR: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceEstimate:
-    acceptance: float | None  # 0 to 1; None: next to nothing is drafted
-    is_low: bool  # below MIN_ACCEPTANCE, and surely so
-    num_tokens: float  # generated, faded
+    acceptance: float | None  # 0 to 1; None: hardly anything is drafted
+    is_low: bool  # significantly below MIN_ACCEPTANCE
+    num_tokens: float  # generated tokens, after fading
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceWindow:
-    """What one engine did between two looks at its counters."""
+    """The work of one engine between two reads of its counters."""
 
-    generated: Mapping[Kind, int]  # not empty, each more than 0
+    generated: Mapping[Kind, int]  # not empty, each above 0
     drafted: float
     accepted: float
 
 
 class AcceptanceRates:
-    """Of one group of engines, which serve the same kinds."""
+    """The acceptance rates of one group of engines that serve the same kinds."""
 
     def __init__(self) -> None:
         self._squares: dict[Kind, dict[Kind, float]] = defaultdict(lambda: defaultdict(float))
         self._drafted: dict[Kind, float] = defaultdict(float)
         self._accepted: dict[Kind, float] = defaultdict(float)
         self._num_tokens: dict[Kind, float] = defaultdict(float)
-        self._excess_squares = 0.0  # of what was accepted beyond MIN_ACCEPTANCE
+        self._excess_squares = 0.0  # of accepted tokens above MIN_ACCEPTANCE
         self._num_windows = 0.0
 
     def decay(self, passed_s: float) -> None:
@@ -83,7 +83,7 @@ class AcceptanceRates:
         self._num_windows += 1
 
     def estimates(self) -> dict[Kind, AcceptanceEstimate]:
-        """Of the kinds of which something can be said."""
+        """Return the estimates of kinds with enough data."""
         groups = self._groups()
         if self._num_windows < len(groups) + _MIN_WINDOWS_BEYOND:
             return {}
@@ -105,7 +105,7 @@ class AcceptanceRates:
         }
 
     def _groups(self) -> list[list[Kind]]:
-        """Each frequent kind by itself, the others together."""
+        """Return each frequent kind alone, and all others as one group."""
         frequent = [kind for kind, tokens in self._num_tokens.items() if tokens >= MIN_TOKENS]
         frequent = sorted(frequent, key=lambda kind: -self._num_tokens[kind])[:_MAX_KINDS]
         others = [kind for kind in self._num_tokens if kind not in frequent]
@@ -116,7 +116,7 @@ class AcceptanceRates:
         return sum(self._squares[row].get(column, 0.0) for row in rows for column in columns)
 
     def _variance(self, groups: Sequence[Sequence[Kind]], excess: Sequence[float]) -> float:
-        """Of the noise, by what the equations leave unexplained."""
+        """Return the variance of the noise: the residual of the regression."""
         explained = sum(
             (_sum(self._accepted, group) - MIN_ACCEPTANCE * _sum(self._drafted, group)) * value
             for group, value in zip(groups, excess, strict=True)
@@ -139,7 +139,7 @@ def _times(matrix: Matrix, vector: Sequence[float]) -> list[float]:
 
 
 def _inverse(matrix: Matrix) -> Matrix | None:
-    """By Gauss and Jordan. None: kinds that cannot be told apart."""
+    """Invert by Gauss-Jordan elimination. None: some kinds cannot be separated."""
     size = len(matrix)
     rows = [[*row, *(float(n == m) for m in range(size))] for n, row in enumerate(matrix)]
     largest = max((abs(matrix[n][n]) for n in range(size)), default=0.0)

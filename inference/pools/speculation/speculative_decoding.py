@@ -1,9 +1,8 @@
-"""Which languages a pool's speculating replicas are good for.
+"""Decides for which languages a pool's speculating replicas are useful.
 
-Looks at the engines' counters again and again, lays beside them what this gateway's own completions
-have generated there by then, those under way included, and leaves the rest to `acceptance`. A
-window in which the engine has generated much that is not ours (another gateway's, or of completions
-that were cancelled) says nothing.
+It reads the engines' counters periodically, together with the tokens that this gateway's
+completions generated there, including completions in flight. `acceptance_rate` does the rest. A
+window says nothing if many of the engine's tokens are not from this gateway's known completions.
 """
 
 import asyncio
@@ -23,8 +22,8 @@ from inference.pools.speculation.acceptance_rate import (
 )
 
 MAX_LOOK_S: Final = 2.0
-MIN_WINDOW_TOKENS: Final = 50  # else the window stays open
-MAX_FOREIGN: Final = 0.2  # of what the engine has generated
+MIN_WINDOW_TOKENS: Final = 50  # a window with fewer tokens stays open
+MAX_FOREIGN: Final = 0.2  # share of the engine's generated tokens
 _GENERATED: Final = "vllm:generation_tokens_total"
 _DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
@@ -32,7 +31,7 @@ _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
 
 class SpeculationMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Mapping[str, list[float]] | None:
-        """What the replica says at /metrics; None: it did not answer."""
+        """Return the replica's metrics; None: no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +52,23 @@ class _Counters:
 class _WatchedReplica:
     replica: Replica
     acceptances: AcceptanceRates  # shared by the replicas of the same pools
-    before: _Counters | None = None  # None: not looked at yet
-    generated: Counter[Kind] = field(default_factory=Counter)  # ours, since then
+    before: _Counters | None = None  # None: not read yet
+    generated: Counter[Kind] = field(default_factory=Counter)  # by this gateway, since then
 
 
 @dataclass(slots=True)
 class _WatchedEngine:
-    """A completion that is under way."""
+    """A completion in flight."""
 
     trace: RequestTrace
-    counted: int = 0  # of its tokens
+    counted: int = 0  # tokens that were already counted
 
 
 class SpeculationTracker:
-    """Of replicas that speculate, in pools that have others: elsewhere nothing could follow."""
+    """Follows speculating replicas in pools that also have other replicas.
+
+    Elsewhere the estimates could change nothing.
+    """
 
     def __init__(self, pools: PoolConfig, reader: SpeculationMetricsReader, clock: Clock) -> None:
         self._reader = reader
@@ -76,16 +78,16 @@ class SpeculationTracker:
         self._pools = pools
         self._watched: dict[str, _WatchedReplica] = {}
         self._sync_watched()
-        self._under_way: dict[int, _WatchedEngine] = {}  # by the account's identity
+        self._under_way: dict[int, _WatchedEngine] = {}  # by the identity of the request trace
         self._estimates: dict[Kind, AcceptanceEstimate] = {}
 
     @property
     def estimates(self) -> dict[tuple[str, str], AcceptanceEstimate]:
-        """By pool and language."""
+        """The estimates by pool and language."""
         return {_names(kind): estimate for kind, estimate in self._estimates.items()}
 
     def is_profitable(self, pool: str, language: str) -> bool:
-        """Whether replicas that speculate may be asked; yes, as long as nothing is known."""
+        """Return whether speculating replicas may be used. True while nothing is known."""
         if not self._estimates:
             return True
         estimate = self._estimates.get(_kind(pool, language))
@@ -101,7 +103,7 @@ class SpeculationTracker:
             self._count(followed)
 
     def _count(self, followed: _WatchedEngine) -> None:
-        """What it has generated since it was last counted."""
+        """Count the tokens generated since the last call."""
         account = followed.trace
         watched = self._watched.get(account.replica)
         more = account.generated_tokens - followed.counted
@@ -110,13 +112,13 @@ class SpeculationTracker:
             followed.counted = account.generated_tokens
 
     async def run(self, *, every_s: float) -> None:
-        """Until it is cancelled; where nothing is to be watched, without looking."""
+        """Read the counters periodically until cancelled."""
         while True:
             await asyncio.sleep(every_s)
             await self.poll()
 
     def _sync_watched(self) -> None:
-        """Pools' replicas come and go; what languages were like with them stays known."""
+        """Adopt changes of the pools' replicas. Estimates are kept."""
         speculating = _speculating(self._pools)
         self._watched = {
             replica.name: self._watched.get(replica.name)
@@ -147,8 +149,8 @@ class SpeculationTracker:
             return
         if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
             counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
-            # Not when they end: a completion may be as long as a window, and would be in the wrong
-            # one, on both sides too much to say anything.
+            # Not at their end: a completion may be as long as a window. Its tokens would count in
+            # the wrong window, and make both windows useless.
             for followed in self._under_way.values():
                 self._count(followed)
             _close_window(watched, _Counters(*counters))
@@ -161,15 +163,15 @@ def _close_window(watched: _WatchedReplica, now: _Counters) -> None:
         return
     generated, watched.generated = watched.generated, Counter()
     watched.before = now
-    if passed is None:  # the first look
+    if passed is None:  # the first read
         return
-    # An engine that was restarted has generated less than nothing, which is not ours either.
+    # After a restart an engine's difference is negative, so the window is skipped.
     if abs(passed.generated - generated.total()) <= MAX_FOREIGN * passed.generated:
         watched.acceptances.add(AcceptanceWindow(generated, passed.drafted, passed.accepted))
 
 
 def _speculating(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:
-    """Each with the names of its pools."""
+    """Return each speculating replica with the names of its pools."""
     mixed = [
         pool
         for pool in pools.by_name.values()

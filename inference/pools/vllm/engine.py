@@ -1,8 +1,8 @@
-"""The adapter to vLLM servers: their OpenAI interface, with token ids, streamed.
+"""The adapter to vLLM servers: their OpenAI interface with token IDs, streamed.
 
-Closing the response is the abort: vLLM ends the request at its next step. Only the fields below are
-ever sent; nothing of a client's body or headers passes through (facts that others found: priority
-headers, session ids and transfer parameters would be obeyed).
+Closing the response aborts the request: vLLM ends it at its next step. Only the fields below are
+sent. Nothing from a client's body or headers is passed on, since vLLM would obey priority headers,
+session IDs and transfer parameters.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -18,13 +18,13 @@ from inference.pools.vllm.http_client import HttpClient, HttpResponse
 from inference.pools.vllm.http_connection import ConnectionFailed, MalformedResponse
 
 _DONE: Final = b"[DONE]"
-# Of what a client sent. All other refusals (401, 404 and so on) are of the pool's configuration.
+# Caused by the client's content. Other statuses (401, 404, ...) are errors in the configuration.
 _CONTENT_STATUSES: Final = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
-# Its queue is full, or it is starting; 429 is a router's.
+# The queue is full, or the engine is starting; 429 comes from routers.
 _BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -45,7 +45,7 @@ class _Usage(msgspec.Struct):
 class _StreamEvent(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
-    error: object = None  # of any shape
+    error: object = None  # any type
 
 
 _NO_CHOICE: Final = _Choice()
@@ -54,7 +54,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class VllmEngine:
-    """One client for all replicas."""
+    """The engine port for all vLLM replicas, with one HTTP client."""
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class VllmEngine:
             return await self._client.post(url, _encode(_body(request)))
         except (ConnectionFailed, TimeoutError, OSError) as error:
             raise EngineError(
-                "engine_unavailable", "No engine is available at the moment.", http_status=503
+                "engine_unavailable", "No engine is available.", http_status=503
             ) from error
 
 
@@ -92,10 +92,10 @@ def _body(request: EngineRequest) -> dict[str, object]:
 
 
 class _ChunkStream:
-    """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
+    """The chunks of a stream. The last one has the stop and, if reported, the cached tokens.
 
-    What has come by the time that it is asked for is one chunk: under load several tokens wait.
-    No generator: there is nothing to close, and loops keep a list of those.
+    All events that have arrived become one chunk: under load several tokens wait. This is no
+    generator: there is nothing to close, and event loops keep track of generators.
     """
 
     def __init__(self, answer: HttpResponse, request: EngineRequest) -> None:
@@ -130,19 +130,19 @@ async def _lines(answer: HttpResponse) -> list[bytes]:
 
 
 class _StreamReader:
-    """Reads events; what it has read so far of a completion."""
+    """Reads the events of one completion, and keeps its counts."""
 
     def __init__(self, request: EngineRequest) -> None:
-        # What is counted is billed: no count goes beyond what was asked for.
+        # Counted tokens are billed, so counts never exceed the request.
         self._max_generated_tokens = request.max_tokens
         self._max_cached_tokens = len(request.token_ids)
         self.stop: EngineStop | None = None
         self.is_done = False
-        self.failure: EngineError | None = None  # to be raised after what came before it
+        self.failure: EngineError | None = None  # raised after the text before it
         self._generated_tokens = 0
 
     def read(self, lines: Sequence[bytes]) -> EngineChunk | None:
-        """All events in one; None when there was none."""
+        """Combine the events into one chunk; None if there are none."""
         texts: list[str] = []
         usage: _Usage | None = None  # the last one: each counts from the beginning
         try:
@@ -164,7 +164,7 @@ class _StreamReader:
         return EngineChunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
 
     def _count(self, usage: _Usage) -> int | None:
-        """The cached tokens, where it says how many."""
+        """Store the generated tokens, and return the cached ones if reported."""
         self._generated_tokens = _clamped(usage.completion_tokens, self._max_generated_tokens)
         details = usage.prompt_tokens_details
         if details is None or details.cached_tokens is None:
@@ -177,7 +177,7 @@ def _clamped(count: int, max_count: int) -> int:
 
 
 def _event(line: bytes) -> _StreamEvent:
-    """Raises EngineError."""
+    """Decode an event. Raises EngineError, PromptRefused."""
     try:
         event = _decode_event(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -188,14 +188,14 @@ def _event(line: bytes) -> _StreamEvent:
 
 
 def _stop(reason: str) -> EngineStop:
-    """Raises EngineError."""
-    if reason == "abort":  # the engine is going down
+    """Convert the reason. Raises EngineError."""
+    if reason == "abort":  # the engine is shutting down
         raise _lost()
     return EngineStop.LENGTH if reason == "length" else EngineStop.STOP
 
 
 def _status_in(error: object) -> int | None:
-    """A refusal that raced with others comes as 200 and an error that names its own status."""
+    """Return the status in the error. Some errors arrive as an event of a 200 response."""
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) else None
 
@@ -204,14 +204,14 @@ def _rejected_replicas(status: int | None) -> EngineError:
     if status in _CONTENT_STATUSES:
         return PromptRefused()
     if status in _BUSY_STATUSES:
-        return EngineError("engine_busy", "The engine takes no requests now.", http_status=503)
+        return EngineError("engine_busy", "The engine accepts no requests now.", http_status=503)
     if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return EngineError("engine_disconnected", "The engine failed.")
-    return EngineError("engine_refused", "The engine refused the request.")
+    return EngineError("engine_refused", "The engine rejected the request.")
 
 
 def _garbled() -> EngineError:
-    return EngineError("engine_invalid_response", "The engine's answer was not understood.")
+    return EngineError("engine_invalid_response", "The engine's response is invalid.")
 
 
 def _lost() -> EngineError:

@@ -1,4 +1,4 @@
-"""How a vLLM server says that it is well: `GET /health`."""
+"""The health check of a vLLM server: `GET /health`."""
 
 from http import HTTPStatus
 
@@ -17,10 +17,10 @@ class VllmHealth:
             url = f"{replica.url}/health"
             async with self._session.get(url, allow_redirects=False) as response:
                 status = response.status
-        except aiohttp.ClientConnectorError:  # refused, or no such host
+        except aiohttp.ClientConnectorError:  # connection refused, or unknown host
             return HealthStatus.UNHEALTHY
         except (aiohttp.ClientError, OSError):
             return HealthStatus.TIMED_OUT
-        # 503: its engine is dead. What is no vLLM server, such as a router, may not know the path.
+        # 503: its engine is dead. Other servers, such as routers, may not know the path.
         is_ill = status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return HealthStatus.UNHEALTHY if is_ill else HealthStatus.HEALTHY

@@ -1,7 +1,8 @@
-"""The client side of HTTP/1.1, as far as engines need it: `POST`s of JSON over kept connections.
+"""An HTTP/1.1 client for engines: `POST`s of JSON over reused connections.
 
-An own one, because the hot path pays for it at every token (ADR 0039 has the figures). It knows no
-redirects, cookies, proxies, compression or HTTP/2; an engine behind these has a router before it.
+It is our own because the hot path pays for it at every token (ADR 0039 has the figures). It
+supports no redirects, cookies, proxies, compression or HTTP/2. An engine that needs them has a
+router.
 """
 
 import asyncio
@@ -17,11 +18,11 @@ from urllib.parse import urlsplit
 from inference.pools.vllm.http_connection import ConnectionLost, HttpConnection
 
 CONNECT_S: Final = 1.0
-# vLLM closes idle connections after 5 s: let go of them before.
+# vLLM closes idle connections after 5 s: close them earlier.
 IDLE_TIMEOUT_S: Final = 4.0
 _SWEEP_S: Final = 0.5
-MAX_IDLE_CONNECTIONS: Final = 256  # idle, to one server
-# What is left of an answer after its last line is a few bytes; without them the connection goes.
+MAX_IDLE_CONNECTIONS: Final = 256  # per server
+# After the last line only a few bytes remain. If they do not arrive, the connection is closed.
 _END_S: Final = 0.05
 
 
@@ -30,7 +31,7 @@ class _Address:
     host: str
     port: int
     is_encrypted: bool
-    head: bytes  # of a request, up to the value of its last field: the length
+    head: bytes  # the request's head up to the value of Content-Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class _IdleConnection:
 
 
 class HttpResponse:
-    """What a server says to one request. Close it: in mid-answer that takes the request back."""
+    """The response to one request. Closing it early aborts the request."""
 
     def __init__(
         self, connection: HttpConnection, status: int, keep: Callable[[HttpConnection], None]
@@ -48,10 +49,10 @@ class HttpResponse:
         self._connection = connection
         self._keep = keep
         self.status = status
-        self.is_enough = False  # all of interest was read: the connection may be kept
+        self.is_enough = False  # everything needed was read: the connection can be reused
 
     async def read_lines(self) -> list[bytes]:
-        """As HttpConnection.read_lines."""
+        """Return the next lines, like HttpConnection.read_lines."""
         return await self._connection.read_lines()
 
     def close(self) -> None:
@@ -68,7 +69,7 @@ class HttpClient:
         self._max_stall_s = max_stall_s
         self._kept: defaultdict[str, deque[_IdleConnection]] = defaultdict(
             deque
-        )  # the youngest last
+        )  # most recently used last
         self._open: set[HttpConnection] = set()
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -85,10 +86,10 @@ class HttpClient:
             self._sweeping.cancel()
         for connection in tuple(self._open):
             connection.abort()
-        await asyncio.sleep(0)  # the loop closes sockets in its next turn
+        await asyncio.sleep(0)  # the event loop closes sockets in its next iteration
 
     async def post(self, url: str, body: bytes) -> HttpResponse:
-        """Sends the request and waits for the head of its answer.
+        """Send the request, and wait for the head of the response.
 
         Raises ConnectionFailed, OSError, TimeoutError.
         """
@@ -99,7 +100,7 @@ class HttpClient:
         )
 
     async def _request(self, url: str, request: bytes) -> HttpConnection:
-        """A connection on which the head of the answer is here."""
+        """Send the request, and return a connection that has received the head of the response."""
         kept = self._take_idle(url)
         if kept is not None:
             try:
@@ -107,11 +108,11 @@ class HttpClient:
             except ConnectionLost:
                 if kept.has_response_started:
                     raise
-                # The server closed it just as it was used again: once more, on a new one.
+                # The server closed it just as it was reused: try once more on a new one.
         return await _ask(await self._connect(_address(url)), request)
 
     async def _connect(self, address: _Address) -> HttpConnection:
-        """The loop sets TCP_NODELAY, so that what is written is sent."""
+        """Open a connection. The event loop sets TCP_NODELAY, so writes are sent at once."""
         make = partial(HttpConnection, max_stall_s=self._max_stall_s, on_closed=self._open.discard)
         trusting = _trusting() if address.is_encrypted else None
         async with asyncio.timeout(CONNECT_S):
@@ -122,7 +123,7 @@ class HttpClient:
         return connection
 
     def _take_idle(self, url: str) -> HttpConnection | None:
-        """The youngest, so that those beyond need become old enough to go."""
+        """Return the most recently used connection, so that surplus ones expire."""
         kept = self._kept[url]
         while kept:
             connection = kept.pop().connection
@@ -142,7 +143,7 @@ class HttpClient:
             self._sweeping = loop.call_later(_SWEEP_S, self._close_expired)
 
     def _close_expired(self) -> None:
-        """Lets go of what was idle for too long; comes again while anything is kept."""
+        """Close connections that were idle for too long. Scheduled while any are idle."""
         loop = asyncio.get_running_loop()
         oldest_s = loop.time() - IDLE_TIMEOUT_S
         for kept in self._kept.values():
@@ -156,7 +157,7 @@ async def _ask(connection: HttpConnection, request: bytes) -> HttpConnection:
     connection.send_request(request)
     try:
         await connection.read_status()
-    except BaseException:  # whoever asked has left, too
+    except BaseException:  # the caller has left, too
         connection.abort()
         raise
     return connection

@@ -1,10 +1,10 @@
-"""One HTTP/1.1 connection to an engine, kept between requests: a request goes out whole, the answer
-comes back as the data lines of its server-sent events.
+"""One HTTP/1.1 connection to an engine, reused for several requests.
 
-Parsing is llhttp's, in C. What is bounded here: the head of an answer, a line of it, and the lines
-that nobody has taken yet (then the engine is read no further, and waits).
+A request is written at once. The response is returned as the data lines of its server-sent events.
+llhttp parses it, in C. Three sizes are limited: the head of a response, a line, and the lines that
+were not read yet. Beyond the last limit the connection pauses, and the engine waits.
 
-    idle --ask--> waiting --head--> answering --end--> idle, when the server keeps the connection
+    idle --ask--> waiting --head--> answering --end--> idle, if the server keeps the connection
       any --lost, garbled, stalled, dropped--> closed
 """
 
@@ -15,10 +15,10 @@ from typing import Final, cast
 import httptools
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest have a few KB
+MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest lines have a few KB
 MAX_HELD_BYTES: Final = 256 * 1024
-# Between two takings of lines: half the time for which a screen shows a picture, as each taking
-# costs what many lines at once would. The first lines of an answer, and its end, are told at once.
+# Between two reads of lines: half the time for which a screen shows a frame, since each read costs
+# as much as many lines. The first lines and the end of a response are returned at once.
 PACE_S: Final = 0.008
 _DATA: Final = b"data: "
 _FIRST_FINAL_STATUS: Final = 200
@@ -29,20 +29,20 @@ class ConnectionFailed(Exception):
 
 
 class ConnectionLost(ConnectionFailed):
-    """It ended, or nothing came for too long."""
+    """The connection was closed, or no data came for too long."""
 
 
 class MalformedResponse(ConnectionFailed):
-    """What came is no HTTP, or beyond the bounds."""
+    """The response is not valid HTTP, or exceeds a limit."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """One event loop uses it, for one exchange at a time."""
+    """A connection for one exchange at a time. One event loop uses it."""
 
     def __init__(
         self, *, max_stall_s: float, on_closed: Callable[["HttpConnection"], object]
     ) -> None:
-        """`max_stall_s`: silence of the engine for so long is its end."""
+        """`max_stall_s`: the connection fails after this long without data."""
         self._loop = asyncio.get_running_loop()
         self._max_stall_s = max_stall_s
         self._on_closed = on_closed
@@ -53,13 +53,13 @@ class HttpConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._heard_s = 0.0
-        self._next_taking_s = 0.0  # not before; no time of the loop is earlier than 0
+        self._next_taking_s = 0.0  # time in the event loop's clock, which is never below 0
         self._pacing: asyncio.TimerHandle | None = None
-        self._is_awaiting_response = False  # a request is out whose answer has not ended
+        self._is_awaiting_response = False  # the response to a request has not ended
         self._is_paused = False
-        self._status: int | None = None  # None: the head has not come
+        self._status: int | None = None  # None: no head yet
         self._num_head_bytes = 0
-        self._torn: list[bytes] = []  # pieces of a line that has not ended
+        self._torn: list[bytes] = []  # parts of an incomplete line
         self._num_torn_bytes = 0
         self._lines: list[bytes] = []
         self._num_held_bytes = 0
@@ -70,11 +70,11 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def has_response_started(self) -> bool:
-        """Whether anything at all came in answer to the last request."""
+        """True if any data came in response to the last request."""
         return self._num_head_bytes > 0
 
     def send_request(self, request: bytes) -> None:
-        """Writes a whole request. Only when it `is_reusable`."""
+        """Write a whole request. Requires `is_reusable`."""
         self._parser = httptools.HttpResponseParser(self)
         self._is_awaiting_response, self._status = True, None
         self._num_head_bytes = self._num_torn_bytes = self._num_held_bytes = 0
@@ -85,16 +85,16 @@ class HttpConnection(asyncio.Protocol):
         self._transport.write(request)
 
     async def read_status(self) -> int:
-        """Of the answer, once its head is here. Raises ConnectionFailed."""
+        """Return the status once the head of the response is here. Raises ConnectionFailed."""
         while self._status is None:
             await self._wait_for_data()
         return self._status
 
     async def read_lines(self) -> list[bytes]:
-        """The contents of all data lines that have come, at least one; none: the answer has ended.
+        """Return the contents of all data lines that have arrived; empty: the response has ended.
 
-        Waits for PACE_S since the last time, unless the answer ends before. Raises
-        ConnectionFailed, once what came before is taken.
+        Waits until PACE_S has passed since the last call, unless the response ends before. A
+        failure is raised after the lines before it. Raises ConnectionFailed.
         """
         while not self._lines or self._is_early():
             if not self._is_awaiting_response:
@@ -110,8 +110,7 @@ class HttpConnection(asyncio.Protocol):
     def finish_response(
         self, *, within_s: float, then: Callable[["HttpConnection"], object]
     ) -> None:
-        """All that is of interest was read: `then` is called once the answer has ended, which it
-        does within so many seconds or not at all."""
+        """Call `then` when the rest of the response is here; close after `within_s` seconds."""
         if not self._is_awaiting_response:
             then(self)
         elif self._failure is None:
@@ -120,20 +119,22 @@ class HttpConnection(asyncio.Protocol):
             self._stall = self._loop.call_later(within_s, self._fail, ConnectionLost)
 
     def abort(self) -> None:
-        """Closes at once: an engine takes that for the end of the request."""
+        """Close at once. An engine then aborts the request."""
         self._fail(ConnectionLost)
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._fail(ConnectionLost)
         self._on_closed(self)
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_awaiting_response:  # nobody has asked: whose answer it is cannot be told
+        if (
+            not self._is_awaiting_response
+        ):  # data without a request: it may belong to another response
             self._fail(MalformedResponse)
             return
         self._heard_s = self._loop.time()
@@ -157,10 +158,10 @@ class HttpConnection(asyncio.Protocol):
         elif self._lines and self._pacing is None:
             self._pacing = self._loop.call_at(self._next_taking_s, self._on_pace)
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        if not self._is_awaiting_response:  # a second answer to one request
+        if not self._is_awaiting_response:  # a second response to one request
             self._fail(MalformedResponse)
 
     def on_headers_complete(self) -> None:
@@ -188,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._status is None or self._failure is not None:
-            return  # an informational answer, which the final one follows; or no answer at all
+            return  # an informational response before the final one, or no valid response
         self._is_awaiting_response = False
         self._cancel_stall()
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
@@ -206,18 +207,18 @@ class HttpConnection(asyncio.Protocol):
             self._fail(MalformedResponse)
 
     def _is_early(self) -> bool:
-        """More may come, and who reads has just read."""
+        """Return whether more data may come and lines were just read."""
         is_open = self._is_awaiting_response and self._failure is None
         return is_open and self._loop.time() < self._next_taking_s
 
     def _on_pace(self) -> None:
         self._pacing = None
-        self._next_taking_s = 0.0  # loops round their timers
+        self._next_taking_s = 0.0  # event loops round their timers
         self._wake()
 
     def _on_stall(self) -> None:
-        """One timer an exchange: when data came meanwhile, it waits for the rest."""
-        if self._is_paused:  # it is us who do not read
+        """Check for a stall. Each exchange has one timer, which restarts if data came meanwhile."""
+        if self._is_paused:  # the gateway itself does not read
             self._heard_s = self._loop.time()
         left_s = self._heard_s + self._max_stall_s - self._loop.time()
         if left_s > 0:
@@ -239,7 +240,7 @@ class HttpConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _fail(self, failure: type[ConnectionFailed]) -> None:
-        """The first failure counts."""
+        """Close the connection. Only the first failure counts."""
         self._cancel_stall()
         self._close(failure)
         self._wake()

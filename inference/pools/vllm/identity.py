@@ -1,5 +1,4 @@
-"""What a vLLM server says of itself: the models it serves, how its tokenizer splits a text, and the
-size of its prefix cache's blocks."""
+"""The identity of a vLLM server: its models, its tokenizer and its cache's block size."""
 
 import re
 from collections.abc import Awaitable
@@ -13,7 +12,7 @@ from inference.pools.discovery.replica_identity import PROBE_TEXT, ReplicaIdenti
 from inference.pools.pool_config import Replica
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
-# A gauge of ones whose labels are the cache's settings.
+# A gauge with the value 1 whose labels are the cache's settings.
 _BLOCK_SIZE: Final = re.compile(r'^vllm:cache_config_info\{[^}]*\bblock_size="(\d+)"', re.MULTILINE)
 T = TypeVar("T")
 
@@ -37,7 +36,7 @@ class VllmIdentity:
         self._session = session
 
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
-        """The caller bounds the time. Raises Unreachable."""
+        """Fetch the identity. The caller sets the timeout. Raises Unreachable."""
         models = _read(await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse)
         question = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
         tokenized = _read(
@@ -55,11 +54,11 @@ class VllmIdentity:
         )
 
     async def _fetch(self, method: str, url: str, **options: Any) -> bytes:
-        """Empty where the server does not know the question."""
+        """Return the body; empty if the server does not know the path. Raises Unreachable."""
         return await _on_first_token(self._send_request(method, url, **options))
 
     async def _send_request(self, method: str, url: str, **options: Any) -> bytes:
-        # Whoever is led elsewhere would hear what another says of itself.
+        # A redirect would lead to the identity of another server.
         request = self._session.request(method, url, allow_redirects=False, **options)
         async with request as response:
             return await response.content.read(_MAX_BYTES) if response.status == 200 else b""

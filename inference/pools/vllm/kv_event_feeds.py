@@ -1,5 +1,8 @@
-"""A feed of KV events for each replica whose events are of use: a pool of one has nothing to
-choose. Replicas come and go; their feeds with them."""
+"""Runs a KV event feed for each replica whose events are useful.
+
+A pool with one replica has no choice, so its events are not needed. Feeds start and stop as
+replicas join and leave.
+"""
 
 import asyncio
 from typing import Final
@@ -22,7 +25,7 @@ class KvEventFeeds:
         self._index = index
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Start and stop feeds until cancelled."""
         feeds: dict[Replica, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -37,7 +40,7 @@ class KvEventFeeds:
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def _feed(self, replica: Replica) -> None:
-        """A defect in one feed ends no other."""
+        """Run one feed. A defect in it does not stop the others."""
         assert replica.kv_events is not None
         publication = KvEventPublication(
             replica.name, events=replica.kv_events, replay=replica.kv_replay

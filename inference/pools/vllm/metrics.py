@@ -1,4 +1,4 @@
-"""What vLLM servers say of themselves at `/metrics`."""
+"""The metrics of vLLM servers, from `/metrics`."""
 
 from collections import defaultdict
 from typing import Final
@@ -9,7 +9,7 @@ from inference.pools.pool_config import Replica
 
 _PREFIX: Final = "vllm:"
 _MAX_BYTES: Final = 4 * 1024 * 1024
-Values = dict[str, list[float]]  # by name without labels: one value for each combination of them
+Values = dict[str, list[float]]  # by name without labels: one value for each combination of labels
 
 
 class VllmMetrics:
@@ -17,7 +17,7 @@ class VllmMetrics:
         self._session = session
 
     async def read(self, replica: Replica) -> Values | None:
-        """None: it did not answer. The caller bounds the time."""
+        """Return the metrics; None: no answer. The caller sets the timeout."""
         try:
             url = f"{replica.url}/metrics"
             async with self._session.get(url, allow_redirects=False) as response:
@@ -30,7 +30,7 @@ class VllmMetrics:
 
 
 def parse(page: str) -> Values:
-    """Of Prometheus' text format, vLLM's own lines; one that is malformed is left out."""
+    """Return vLLM's own metrics from Prometheus's text format. Malformed lines are skipped."""
     values: Values = defaultdict(list)
     for line in page.splitlines():
         if not line.startswith(_PREFIX):
