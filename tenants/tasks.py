@@ -18,7 +18,7 @@ from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
 from tenants.base.signing_keys import signing_keys
 from tenants.billing.budgets import alert_delivery
-from tenants.billing.invoices import issue
+from tenants.billing.invoices import operations as invoices
 from tenants.billing.rating import operations
 from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.operations import report_all
@@ -30,7 +30,8 @@ from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import JobLane
 from tenants.fleet.pools import daily_usage, installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
-from tenants.identity.api_keys import idle_revocation, leak_response
+from tenants.identity.api_keys import leak_response
+from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
 from tenants.privacy.content_capture import erasure as telemetry_erasure
 from tenants.privacy.content_capture import ingestion as telemetry_ingest
@@ -137,7 +138,7 @@ def end_leaked_keys() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def revoke_idle_keys() -> None:
-    idle_revocation.revoke_all_idle_keys(now=timezone.now())
+    api_keys.revoke_all_idle_keys(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -149,7 +150,7 @@ def push_audit() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def issue_invoices() -> None:
-    issue.issue_all(now=timezone.now())
+    invoices.issue_all(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -22,12 +22,12 @@ from console.sign_in.current_member import client_address
 from tenants.base.errors import DomainError, Forbidden, InvalidValue, NotFound
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.actor import operator_actor
 from tenants.fleet.operators.operations import (
     change_limits,
     change_plan,
     change_region,
     change_status,
+    operator_actor,
     required_reason,
 )
 from tenants.fleet.operators.queries import find_in_directory, read_tenant_details

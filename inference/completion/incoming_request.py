@@ -50,6 +50,6 @@ class IncomingRequest:
     received_s: float  # monotonic seconds
     occurred_at_ms: int  # Unix milliseconds
     trace_parent: str | None = None  # the client's own trace, a W3C header as received
-    editor: str = ""  # one of inference.gateway.protocol.user_agent
+    editor: str = ""  # one of inference.consumers.base
     body_read_s: float | None = None  # when the body was complete; None: at `received_s`
     request_id: RequestId = field(default_factory=new_request_id)

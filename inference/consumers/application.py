@@ -16,10 +16,8 @@ from inference.consumers import (
 )
 from inference.consumers.base import Receive, Scope, SendMessage
 from inference.consumers.completions import CompletionConsumer, Dialect
-from inference.consumers.health import HealthConsumer
-from inference.consumers.http import HttpConsumer
+from inference.consumers.http import HealthConsumer, HttpConsumer, NotFoundConsumer
 from inference.consumers.models_list import ModelsConsumer
-from inference.consumers.not_found import NotFoundConsumer
 from inference.consumers.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
 from inference.consumers.tabby_events import (
     EventsConsumer,

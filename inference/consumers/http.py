@@ -25,7 +25,9 @@ from inference.consumers.base import (
     Scope,
     SendMessage,
 )
-from inference.errors import BadRequest, CompletionError
+from inference.consumers.openai_schemas import error_body
+from inference.errors import BadRequest, CompletionError, UnauthenticatedRequest
+from inference.pipeline import DataPlane
 
 log = structlog.get_logger(__name__)
 MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients are of no use for typing
@@ -192,3 +194,25 @@ class HttpConsumer(DataPlaneConsumer):
             await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
             raise ClientDisconnected from None
+
+
+class NotFoundConsumer(HttpConsumer):
+    def authorize(self) -> None:
+        raise BadRequest("not_found", "This path does not exist.", http_status=404)
+
+    def encode_error(self, error: CompletionError) -> bytes:
+        return error_body(error)
+
+
+class HealthConsumer(HttpConsumer):
+    def __init__(self, plane: DataPlane) -> None:
+        super().__init__()
+        self._plane = plane
+
+    async def respond(self, _body: bytes) -> None:
+        if not self._plane.snapshots.is_fresh():
+            raise UnauthenticatedRequest("snapshots_stale", "", http_status=503)
+        await self.send_json(b'{"status":"ok"}')
+
+    def encode_error(self, error: CompletionError) -> bytes:
+        return b'{"status":"' + error.code.encode() + b'"}'

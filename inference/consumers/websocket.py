@@ -23,7 +23,8 @@ from inference.consumers.base import (
 )
 from inference.errors import BadRequest, CompletionError, ForbiddenRequest
 from inference.gateway.authenticate import authenticate
-from inference.gateway.protocol.connection import Connection, ConnectionBackend, StreamCaller
+from inference.gateway.protocol.connection import Connection
+from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
 from inference.gateway.protocol.frames import SUBPROTOCOL, ErrorFrame, ServerFrame, encode_frame
 from inference.pipeline import DataPlane, serve
 

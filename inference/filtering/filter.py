@@ -23,10 +23,31 @@ from inference.filtering.line_gate import LineChecks, LineGate
 from inference.filtering.public_code_index import PublicCode, PublicCodeMatcher
 from inference.filtering.secret_detection import contains_secret, find_pending_secret
 from inference.filtering.syntax_check import SyntaxChecker, make_parser
-from inference.filtering.token_healing import TokenHealer
-from inference.filtering.truncation import Truncator
-from inference.filtering.truncation_context import build_truncation_context
+from inference.filtering.truncation import Truncator, build_truncation_context
 from inference.pools.engine import EngineChunk, EngineStop
+
+
+class TokenHealer:
+    def __init__(self, healed: str) -> None:
+        self._awaited = healed  # the part of the withheld text that was not generated yet
+        self.reason: FilterReason | None = None  # set when nothing can be shown
+
+    def feed(self, text: str) -> str:
+        """Return the text after the withheld part, or "" while that is incomplete."""
+        if not self._awaited or self.reason is not None:
+            return "" if self.reason is not None else text
+        num_common = min(len(self._awaited), len(text))
+        if self._awaited[:num_common] != text[:num_common]:
+            self.reason = FilterReason.HEALING_MISMATCH
+            return ""
+        self._awaited = self._awaited[num_common:]
+        return text[num_common:]
+
+    def finish(self) -> None:
+        """Handle the end of the engine's text."""
+        if self._awaited:
+            self.reason = FilterReason.HEALING_MISMATCH
+
 
 log = structlog.get_logger(__name__)
 # The part of the cursor's line that may be the beginning of a secret. The gate checks it with each

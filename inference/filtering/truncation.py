@@ -11,13 +11,83 @@ text that was shown is never revoked. A completion ends
   a repetition of the rest of the cursor's line are held, and dropped at the end.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from caret.contracts.policy import Mode
+from inference.completion.request import CompletionRequest
+from inference.context.prompt.cursor_text import line_after, line_before
 from inference.filtering.filter_reason import FilterReason
-from inference.filtering.overlap import SuffixOverlap
-from inference.filtering.repetition import CHECK_EVERY, RecentLines, is_repeating
+
+# A line is checked each time it has grown by this many characters, to keep the cost low.
+CHECK_EVERY: Final = 16
+_UNIT_CHARS: Final = range(3, 33)
+_MIN_ROUNDS: Final = 5
+_MIN_CHARS: Final = 40  # of all repetitions: `None, None, None, None, None` is ordinary code
+_MAX_LINES: Final = 4
+
+
+def is_repeating(line: str) -> bool:
+    """Return whether the line ends with repetitions of a text that contains letters."""
+    return len(line) >= _MIN_CHARS and any(_ends_with_rounds(line, size) for size in _UNIT_CHARS)
+
+
+def _ends_with_rounds(line: str, size: int) -> bool:
+    unit = line[-size:]
+    if line[-2 * size : -size] != unit or not any(map(str.isalpha, unit)):
+        return False
+    num_rounds = max(_MIN_ROUNDS, -(-_MIN_CHARS // size))
+    return line.endswith(unit * num_rounds)
+
+
+class RecentLines:
+    """The latest lines of a completion, without blank ones."""
+
+    def __init__(self) -> None:
+        self._last: list[str] = []  # stripped; twice the longest repeated sequence
+        self._worn: frozenset[str] = frozenset()  # lines that would start a third repetition
+
+    def add(self, line: str) -> None:
+        self._last = [*self._last[1 - 2 * _MAX_LINES :], line]
+        self._worn = frozenset(
+            self._last[-size]
+            for size in range(1, _MAX_LINES + 1)
+            if len(self._last) >= 2 * size and self._last[-size:] == self._last[-2 * size : -size]
+        )
+
+    def is_repetition(self, line: str) -> bool:
+        return line in self._worn
+
+    def can_become_repetition(self, beginning: str) -> bool:
+        return any(line.startswith(beginning) for line in self._worn)
+
+
+_TEXT: Final = re.compile(r"\S")
+
+
+def _first_line_of_text(text: str, start: int) -> str:
+    """Return the first non-blank line from `start` on."""
+    found = _TEXT.search(text, start)
+    if found is None:
+        return ""
+    start = max(start, text.rfind("\n", 0, found.start()) + 1)
+    end = text.find("\n", found.start())
+    return text[start : end if end >= 0 else len(text)].rstrip()
+
+
+def _min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
+    """Return the block's minimum indentation.
+
+    On an empty line the block is that of the cursor; otherwise the line itself opens it.
+    """
+    if mode is Mode.FIM:  # the client decides where the completion ends
+        return None
+    if is_fresh_line:
+        return len(line_before)
+    return len(line_before) - len(line_before.lstrip()) + 1
+
 
 _CLOSERS: Final = ")]}"
 _OPENERS: Final = "([{"
@@ -199,4 +269,52 @@ class Truncator:
 def _num_unopened(text: str) -> int:
     return sum(text.count(closer) for closer in _CLOSERS) - sum(
         text.count(opener) for opener in _OPENERS
+    )
+
+
+class SuffixOverlap:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # For each beginning of the text, the length of its longest end that is also a beginning.
+        # Computed on demand: the text may be half a megabyte, while the growing text is a line.
+        self._shorter: list[int] = [0]
+        self._length = 0  # of the longest beginning that ends the growing text
+        self.before_blank = 0  # the same, without trailing white space of the growing text
+
+    def feed(self, part: str) -> None:
+        for letter in part if self._text else "":
+            self._length = self._after(self._length, letter)
+            if not letter.isspace():
+                self.before_blank = self._length
+
+    def restart(self) -> None:
+        """Start with a new growing text."""
+        self._length = self.before_blank = 0
+
+    def _after(self, length: int, letter: str) -> int:
+        while length == len(self._text) or self._text[length] != letter:
+            if not length:
+                return 0
+            length = self._shorter_than(length)
+        return length + 1
+
+    def _shorter_than(self, length: int) -> int:
+        while len(self._shorter) < length:
+            place = len(self._shorter)
+            self._shorter.append(self._after(self._shorter[-1], self._text[place]))
+        return self._shorter[length - 1]
+
+
+def build_truncation_context(
+    request: CompletionRequest, *, is_single_line: bool
+) -> TruncationContext:
+    before, rest = line_before(request.prefix), line_after(request.suffix)
+    is_fresh_line = not before.strip()
+    return TruncationContext(
+        is_single_line=is_single_line,
+        is_fresh_line=is_fresh_line,
+        min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
+        is_ended_by_blank_line=request.mode is Mode.INLINE,
+        rest_of_line=rest.strip(),
+        next_line=_first_line_of_text(request.suffix, len(rest) + 1),
     )

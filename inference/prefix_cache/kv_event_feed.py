@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 import structlog
@@ -16,7 +17,6 @@ import zmq.asyncio
 
 from inference.prefix_cache.cache_index import ReplicaBlocks
 from inference.prefix_cache.kv_events import MalformedKvEvents, decode_events
-from inference.prefix_cache.sequence_check import BatchSequence, SequenceStatus
 
 _MAX_QUEUED: Final = 10_000  # messages; beyond this the socket drops them, which shows as a gap
 _MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -120,3 +120,34 @@ def _socket(kind: int, address: str) -> Iterator[zmq.asyncio.Socket]:
         yield socket
     finally:
         socket.close()
+
+
+class SequenceStatus(StrEnum):
+    NEXT = "next"  # apply it
+    SEEN = "seen"  # a replay already included it
+    GAP = "gap"  # an earlier batch was lost
+    RESTART = "restart"  # the engine restarted: its cache is empty
+
+
+class BatchSequence:
+    def __init__(self) -> None:
+        self._expected = 0  # the next number to apply
+        self._last_live: int | None = None  # last published number, without replays
+
+    @property
+    def expected(self) -> int:
+        return self._expected
+
+    def check(self, number: int) -> SequenceStatus:
+        """Classify a published batch."""
+        is_anew = self._last_live is not None and number <= self._last_live
+        self._last_live = number
+        if is_anew:
+            self._expected = 0
+            return SequenceStatus.RESTART
+        if number < self._expected:
+            return SequenceStatus.SEEN
+        return SequenceStatus.NEXT if number == self._expected else SequenceStatus.GAP
+
+    def mark_applied(self, number: int) -> None:
+        self._expected = number + 1

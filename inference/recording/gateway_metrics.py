@@ -1,5 +1,6 @@
 """Gauges of the gateway's current state, computed when they are read."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -7,12 +8,40 @@ from typing import Final, Protocol
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from caret.foundation.clock import Clock
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pools.discovery.replica_identity import IdentityMismatch
 from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import PoolConfig
+from inference.pools.speculation.speculative_decoding import SpeculationTracker
+from inference.prefix_cache.warmup import Warmer
+from inference.recording.fast_counters import FastHistograms
+
+PROBE_EVERY_S: Final = 0.1
+_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class EventLoopLagProbe:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lag = FastHistograms(
+            "caret_event_loop_lag_seconds",
+            "Delay with which a sleeping task is woken.",
+            bounds=_BOUNDS_S,
+        )
+
+    async def run(self) -> None:
+        while True:
+            began_s = self._clock.monotonic_s()
+            await asyncio.sleep(PROBE_EVERY_S)
+            late_s = self._clock.monotonic_s() - began_s - PROBE_EVERY_S
+            self._lag.observe(max(0.0, late_s))
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._lag.to_family()
+
 
 _PROCESS: Final = ProcessCollector(registry=None)
 
@@ -132,3 +161,26 @@ class GatewayMetrics:
 
 def _one(name: str, documentation: str, value: float) -> Metric:
     return GaugeMetricFamily(name, documentation, value=value)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundMetrics:
+    warmer: Warmer
+    speculation: SpeculationTracker
+
+    def collect(self) -> Iterator[Metric]:
+        warm_ups = CounterMetricFamily(
+            "caret_warmups", "Warm-ups that have ended, by outcome.", labels=["outcome"]
+        )
+        for outcome, count in self.warmer.num_ended.items():
+            warm_ups.add_metric([outcome], count)
+        yield warm_ups
+        acceptance = GaugeMetricFamily(
+            "caret_speculation_acceptance",
+            "Estimated share of drafted tokens that are accepted, if it is known.",
+            labels=["pool", "language"],
+        )
+        for (pool, language), estimate in self.speculation.estimates.items():
+            if estimate.acceptance is not None:
+                acceptance.add_metric([pool, language], estimate.acceptance)
+        yield acceptance

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from django.utils.translation import gettext_noop
 
-from caret.contracts.policy import TenantPolicy
+from caret.contracts.policy import Isolation, TenantPolicy
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.pagination import Page, PagePosition, build_page, map_page, read_cursor
 from tenants.base.permissions import Permission
-from tenants.models import PolicyVersion
+from tenants.models import PolicyVersion, Tenant
 from tenants.policy.document import read_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
@@ -113,3 +113,18 @@ def _version(row: PolicyVersion, erased: frozenset[UUID]) -> PolicyInForce:
         reason=row.reason,
         created_at=row.created_at,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    epoch: int  # increased by each purge; part of the namespace's name
+    isolation: Isolation
+
+
+def read_namespace(*, actor: Actor) -> Namespace:
+    """Return the tenant's cache namespace. Two queries. Raises Forbidden."""
+    actor.require(Permission.READ_TENANT)
+    with tenant_scope(actor.tenant_id):
+        epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)
+        policy = find_policy(tenant_id=actor.tenant_id).policy
+    return Namespace(epoch, policy.isolation)

@@ -11,7 +11,8 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ClientDisconnected, ResponseWriter
 from inference.completion.suggestion_edit import SuggestionEdit
-from inference.gateway.protocol.connection import Connection, ConnectionBackend, StreamCaller
+from inference.gateway.protocol.connection import Connection
+from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
 from inference.gateway.protocol.frames import (
     DeltaFrame,
     DoneFrame,

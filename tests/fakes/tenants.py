@@ -11,7 +11,7 @@ from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.completion.request import Principal
-from inference.gateway.snapshots.user_budgets import SpendingByUser
+from inference.gateway.snapshots.snapshot_store import SpendingByUser
 
 ROOT_SECRET: Final = bytes(range(32))
 ACME: Final = TenantId("0199aaaa-0000-7000-8000-000000000001")

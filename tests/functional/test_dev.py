@@ -100,10 +100,10 @@ def test_a_saved_template_and_a_saved_view_are_in_the_next_answer(
 def test_a_syntax_error_is_shown_and_the_next_save_starts_the_program_again(
     development: Development,
 ) -> None:
-    before = development.append("inference/consumers/not_found.py", "def broken(:\n")
+    before = development.append("inference/consumers/http.py", "def broken(:\n")
     wait_until(lambda: development.says("Gateway does not start."), timeout_s=_RESTART_TIMEOUT_S)
 
-    (development.scratch.root / "inference/consumers/not_found.py").write_text(before)
+    (development.scratch.root / "inference/consumers/http.py").write_text(before)
 
     wait_until(lambda: development.says("Gateway is ready again"), timeout_s=_RESTART_TIMEOUT_S)
     assert development.says("SyntaxError")

@@ -23,9 +23,8 @@ from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
 from console.views.budgets.presenters import alert_rows, present_budget
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.operations import change_budget, delete_budget
+from tenants.billing.budgets.operations import change_budget, delete_budget, revert_last_change
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
-from tenants.billing.budgets.undoing import revert_last_change
 
 _PAGE: Final = "console/budgets/budget.html"
 

@@ -30,7 +30,7 @@ from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import MAX_REASON_CHARS
-from tenants.policy.destructive_changes import is_destructive
+from tenants.policy.diff import is_destructive
 from tenants.policy.document import write_policy
 from tenants.policy.dry_run import preview_policy
 from tenants.policy.operations import set_policy

@@ -29,7 +29,7 @@ from inference.context.sources.context_items import (
     fit_items,
     num_tokens,
 )
-from inference.context.sources.deduplication import drop_duplicates
+from inference.context.sources.ranking import drop_duplicates
 from inference.context.tokenization.tokenized_lines import PromptWindow
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle

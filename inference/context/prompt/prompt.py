@@ -15,6 +15,6 @@ class Prompt:
     # Number of leading tokens that do not depend on the position of the cursor in its file.
     num_stable_tokens: int = 0
     # The word before the cursor that is withheld from the prompt. The completion must begin with it
-    # (see inference.filtering.token_healing).
+    # (see inference.filtering.filter).
     healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order, of all tokens

@@ -1,11 +1,12 @@
 """Everything that writes the prompts of one model: tokenizer, markers and caches."""
 
+import asyncio
+from collections.abc import Collection
 from typing import Final
 
 from caret.foundation.clock import Clock
 from inference.completion.variant import Variant
 from inference.context.prompt.chat_template import ChatTemplate
-from inference.context.prompt.file_headers import FileHeaders
 from inference.context.prompt.layout import (
     DEFAULT_LAYOUT,
     PromptLayout,
@@ -14,12 +15,44 @@ from inference.context.prompt.layout import (
     resolve_markers,
     stop_token_ids,
 )
-from inference.context.prompt.model_families import FimOrder, detect_family, get_family
+from inference.context.prompt.model_families import FimOrder, ModelFamily, detect_family, get_family
 from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
 from inference.context.tokenization.line_cache import LineCache
 from inference.context.tokenization.tokenized_lines import TokenizedLines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.context.tokenization.ttl_cache import CachePartitions, TtlCache
+
+_MAX_HEADER_TOKENS: Final = 64  # longer paths are truncated
+
+
+class FileHeaders:
+    def __init__(self, family: ModelFamily, tokens: Tokenizer) -> None:
+        self._tokens = tokens
+        self._repository = _marker(tokens, family.repository)
+        self._separator = _marker(tokens, family.file_separator)
+
+    def encode_repository(self, name: str) -> list[int]:
+        """Return the repository's header; empty if it has no name or the family has no marker."""
+        return [*self._repository, *self._encode_line(name)] if name and self._repository else []
+
+    def encode_file(self, path: str) -> list[int]:
+        return (
+            [*self._separator, *self._encode_line(path)]
+            if self._separator
+            else self._encode_line(f"# {path}")
+        )
+
+    def _encode_line(self, name: str) -> list[int]:
+        return self._tokens.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
+
+
+def _marker(tokens: Tokenizer, name: str | None) -> list[int]:
+    identifier = tokens.get_token_id(name) if name else None
+    return [] if identifier is None else [identifier]
+
+
+EVERY_S: Final = 5.0  # maximum delay of an eviction
+
 
 # Ordinary code, to measure the characters per token of this tokenizer.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
@@ -91,3 +124,13 @@ class PromptWriter:
 
 def _weight_of(passage: TokenizedLines) -> int:
     return len(passage.token_ids) + len(passage.starts) + len(passage.anchors)
+
+
+async def evict_expired_forever(
+    writers: Collection[PromptWriter], *, every_s: float = EVERY_S
+) -> None:
+    """Evict expired entries until cancelled."""
+    while True:
+        await asyncio.sleep(every_s)
+        for writer in writers:
+            writer.evict_expired()

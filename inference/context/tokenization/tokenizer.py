@@ -3,17 +3,41 @@
 import json
 import re
 from bisect import bisect_left
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice, product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Final
 
 from tokenizers import Tokenizer as HfTokenizer
+from tokenizers import models
 
 from caret.foundation.environment import BadSetting
 from inference.context.prompt.model_families import ALL_MARKERS
 from inference.context.tokenization.bpe import make_bpe_encoder
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
-from inference.context.tokenization.word_cache import prefill_word_cache
+
+_MAX_WORDS: Final = 2_000
+_FILLER_LETTERS: Final = 3
+_FILLER_STEM: Final = "qxjzvkwq"  # a word of the vocabulary may be found without the cache
+
+
+def prefill_word_cache(tokenizer: HfTokenizer) -> None:
+    """Fill the cache, which takes about 30 ms.
+
+    Words are encoded one at a time: the cache skips words that arrive at the same time.
+    """
+    model = tokenizer.model
+    if not isinstance(model, models.BPE | models.Unigram):
+        return  # other models have no cache
+    model._clear_cache()
+    model._resize_cache(_MAX_WORDS)
+    # A vocabulary begins with the most frequent tokens. Some do not decode to one whole word.
+    for token_id in range(min(2 * _MAX_WORDS, tokenizer.get_vocab_size())):
+        tokenizer.encode(tokenizer.decode([token_id]), add_special_tokens=False)
+    letters = product(ascii_lowercase, repeat=_FILLER_LETTERS)
+    for filler in islice(letters, 2 * _MAX_WORDS):  # in case the vocabulary was too small
+        tokenizer.encode(_FILLER_STEM + "".join(filler), add_special_tokens=False)
+
 
 # The first rule that does not change the sample's tokens is used.
 _SEAMS: Final = (AFTER_NEWLINE, BEFORE_NEWLINE)

@@ -16,17 +16,13 @@ from caret.contracts.usage import (
     OutcomeEvent,
     OutcomeRecord,
     TypingRecord,
-    UsageRecord,
 )
-from caret.foundation.clock import Clock
-from caret.foundation.ids import TenantId, new_request_id
+from caret.foundation.ids import new_request_id
 from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
-from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
-from inference.completion.response_writer import ResponseWriter
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.errors import CompletionError, TooManyRequests
-from inference.gateway.protocol.completion_meta import build_meta
+from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
 from inference.gateway.protocol.frames import (
     NAMELESS,
     CancelFrame,
@@ -42,6 +38,7 @@ from inference.gateway.protocol.frames import (
     PolicyQueryFrame,
     ServerFrame,
     TypingFrame,
+    build_meta,
     decode_frame,
 )
 from inference.gateway.protocol.outcome_reports import (
@@ -63,31 +60,6 @@ MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be repo
 MAX_ACCEPTED: Final = 128
 
 Send = Callable[[ServerFrame], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionBackend:
-    """The operations that a connection performs for its client."""
-
-    serve: Callable[[IncomingRequest, ResponseWriter], Awaitable[None]]  # the pipeline
-    append_record: Callable[[UsageRecord], None]  # the journal
-    # Prefill an opened file's prompt in the background:
-    warm_up: Callable[[TenantId, IncomingRequest], None]
-    on_edited: Callable[[SuggestionEdit], None]  # stored only with consent, which is checked there
-    find_principal: Callable[[], Principal]  # the current principal; raises UnauthenticatedRequest
-    # Record the outcome of a request that this connection does not know:
-    record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
-    clock: Clock
-
-
-@dataclass(frozen=True, slots=True)
-class StreamCaller:
-    """The client that opened the connection. Each completion authenticates its key again."""
-
-    principal: Principal
-    key_text: str
-    address: str | None  # the client's; None: unknown
-    editor: str = ""  # one of inference.gateway.protocol.user_agent
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,19 @@ Rules:
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import msgspec
 
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.policy_override import apply_overrides
+from caret.contracts.pricing import BudgetScope, SpendingLimits, encode_indexes, read_places
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from inference.errors import TooManyRequests
-from inference.gateway.snapshots.user_budgets import SpendingByUser
 
 
 class SnapshotStore:
@@ -187,3 +188,43 @@ def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
     if snapshot.status is not TenantStatus.ACTIVE:
         return set()
     return {each.key_id for each in snapshot.credentials if each.revoked_at_ms is None}
+
+
+class SpendingByUser:
+    def __init__(self, spending: SpendingLimits) -> None:
+        self._spending: Final = spending
+        self._of_user: Final = _as_older_ones_say(spending) or spending.budgets_of
+        self._of_all: Final = frozenset(
+            place
+            for place, budget in enumerate(spending.budgets)
+            if budget.scope is BudgetScope.TENANT
+        )
+        self._made: Final[dict[bytes, SpendingLimits]] = {}
+
+    def for_user(self, user_id: UserId | None) -> SpendingLimits:
+        """Return the same object for users with the same budgets, without user names.
+
+        None: a service key, which belongs to no team.
+        """
+        written = b"" if user_id is None else self._of_user.get(user_id, b"")
+        if written not in self._made:
+            self._made[written] = self._decode(written)
+        return self._made[written]
+
+    def _decode(self, written: bytes) -> SpendingLimits:
+        own = read_places(written, num_places=len(self._spending.budgets))
+        budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
+        return SpendingLimits(
+            self._spending.prices,
+            tuple(msgspec.structs.replace(budget, users=()) for budget in budgets),
+        )
+
+
+def _as_older_ones_say(spending: SpendingLimits) -> dict[UserId, bytes]:
+    """Return the budgets of each user in the older format, where each budget lists its users."""
+    found: defaultdict[UserId, set[int]] = defaultdict(set)
+    for place, budget in enumerate(spending.budgets):
+        if budget.scope is not BudgetScope.TENANT:
+            for user_id in budget.users:
+                found[user_id].add(place)
+    return {user_id: encode_indexes(places) for user_id, places in found.items()}

@@ -5,18 +5,37 @@ Pub/sub announces changes at once. A polled counter covers messages that were mi
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import ClassVar, Final
+from collections import defaultdict
+from typing import Any, ClassVar, Final, cast
 
+import msgspec
 import structlog
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
+from caret.contracts.added_replicas import (
+    ADDITIONS,
+    ADDITIONS_CHANGED,
+    ADDITIONS_VERSION,
+    ReplicaChange,
+    decode_addition,
+)
+from caret.contracts.drained_replicas import DRAINS, DRAINS_CHANGED, DRAINS_VERSION
+from caret.foundation.environment import BadSetting
+from inference.pools.cache_isolation import SpeculationMethod
+from inference.pools.discovery.pool_members import PoolMembers
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import Replica, ReplicaEntry, replica_of
+
+MAX_ADDITIONS: Final = 1_000
+
+
 POLL_S: Final = 0.5
 log = structlog.get_logger(__name__)
 
 
-class SteeringFeed(ABC):
+class FleetStateFeed(ABC):
     name: ClassVar[str]  # in logs
     version: ClassVar[str]  # key of the counter
     channel: ClassVar[str]
@@ -72,3 +91,54 @@ class SteeringFeed(ABC):
 
     def _log_unreachable(self, error: Exception) -> None:
         log.warning("fleet_state.redis_unreachable", by=self.name, error=type(error).__name__)
+
+
+class DrainFeed(FleetStateFeed):
+    name = "drains"
+    version = DRAINS_VERSION
+    channel = DRAINS_CHANGED
+
+    def __init__(self, redis: Redis, replicas: ReplicaStates) -> None:
+        super().__init__(redis)
+        self._replicas = replicas
+
+    async def apply_state(self) -> None:
+        names = cast("list[bytes]", await cast(Any, self._redis.hkeys(DRAINS)))
+        self._replicas.set_drained(name.decode("utf-8", "replace") for name in names)
+
+
+class AddedReplicaFeed(FleetStateFeed):
+    name = "additions"
+    version = ADDITIONS_VERSION
+    channel = ADDITIONS_CHANGED
+
+    def __init__(self, redis: Redis, membership: PoolMembers) -> None:
+        super().__init__(redis)
+        self._membership = membership
+
+    async def apply_state(self) -> None:
+        held = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(ADDITIONS)))
+        added: defaultdict[str, list[Replica]] = defaultdict(list)
+        for data in list(held.values())[:MAX_ADDITIONS]:
+            try:
+                addition = decode_addition(data)
+                added[addition.pool].append(_replica(addition))
+            # A newer format, or not written by Caret. The other entries are valid.
+            except (msgspec.DecodeError, BadSetting, ValueError) as error:
+                log.warning("added_replica.invalid", error=str(error))
+        self._membership.add(added)
+
+
+def _replica(addition: ReplicaChange) -> Replica:
+    """Convert an entry to a replica.
+
+    ValueError means an unknown speculation method. Raises BadSetting, ValueError.
+    """
+    entry = ReplicaEntry(
+        url=addition.url,
+        kv_events=addition.kv_events,
+        speculation=None
+        if addition.speculation is None
+        else SpeculationMethod(addition.speculation),
+    )
+    return replica_of(entry, pool=addition.pool)

@@ -16,6 +16,9 @@ from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, a
 from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
+LOOK_EVERY_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
+
+
 # A killed engine takes longer to come back; other replicas are used meanwhile.
 EJECTION_S: Final = 2.0
 # A single lost request may be the fault of the request or of a connection.
@@ -262,3 +265,10 @@ def _current_task() -> asyncio.Task[Any]:
     task = asyncio.current_task()
     assert task is not None, "an attempt is awaited in a task"
     return task
+
+
+async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = LOOK_EVERY_S) -> None:
+    """Move overdue requests until cancelled."""
+    while True:
+        replicas.reroute_overdue()
+        await asyncio.sleep(every_s)

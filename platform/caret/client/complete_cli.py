@@ -6,16 +6,71 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
-from caret.client.cursor import CursorOutOfRange, CursorSplit, cut_at
-from caret.client.language_detection import language_of
 from caret.client.websocket_client import CompletionStream, Frame, GatewayRefused, open_stream
 from caret.foundation.home_dir import home_folder
+
+_BY_SUFFIX: Final = {
+    ".py": "python",
+    ".js": "javascript",
+    ".ts": "typescript",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".c": "c",
+    ".cpp": "cpp",
+    ".cs": "csharp",
+    ".rb": "ruby",
+    ".php": "php",
+    ".sql": "sql",
+    ".html": "html",
+    ".css": "css",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".sh": "shellscript",
+    ".md": "markdown",
+}
+
+
+def language_of(path: str) -> str:
+    """Return the language ID that editors use; "" if the name does not tell."""
+    return _BY_SUFFIX.get(PurePath(path).suffix.lower(), "")
+
+
+class CursorOutOfRange(Exception):
+    """The cursor is outside of the file. The text names the valid range."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorSplit:
+    prefix: str
+    suffix: str
+
+
+def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
+    """Split a text at a line and column, both from 1.
+
+    Column 1 is before a line's first character; the column after its last character is valid, too.
+    Raises CursorOutOfRange.
+    """
+    lines = text.split("\n")
+    if not 1 <= line <= len(lines):
+        raise CursorOutOfRange(f"There is no line {line}: the file has {len(lines)}.")
+    at = lines[line - 1]
+    if not 1 <= column <= len(at) + 1:
+        raise CursorOutOfRange(f"There is no column {column}: line {line} ends at {len(at) + 1}.")
+    before, after = lines[: line - 1], lines[line:]
+    return CursorSplit(
+        prefix="\n".join([*before, at[: column - 1]]),
+        suffix="\n".join([at[column - 1 :], *after]),
+    )
+
 
 MODES: Final = ("inline", "fim", "block", "docstring")
 _CONTEXT_LINES: Final = 8

@@ -18,8 +18,7 @@ from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
 from inference.content_capture.telemetry import ContentCapture
 from inference.context.prompt.chat_template import load_chat_template
-from inference.context.prompt.forgetting import evict_expired_forever
-from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.prompt.variant_options import validate_variants
 from inference.context.sources.snippet_source import NullSnippetSource, SnippetSource
 from inference.context.tokenization.tokenizer import load_tokenizer
@@ -40,11 +39,9 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
-from inference.pools.discovery.added_replica_feed import AdditionFeed
-from inference.pools.discovery.drain_feed import DrainFeed
+from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed
 from inference.pools.health.health_checker import HealthChecker
-from inference.pools.health.replica_states import ReplicaStates
-from inference.pools.health.reroute import reroute_overdue
+from inference.pools.health.replica_states import ReplicaStates, reroute_overdue
 from inference.pools.pool_config import PoolConfig, read_catalog
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.pools.vllm.engine import VllmEngine
@@ -126,7 +123,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         plane = _plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
-        additions = AdditionFeed(redis, membership)
+        additions = AddedReplicaFeed(redis, membership)
         await drains.start()
         await additions.start()
         await membership.reconcile()  # before any replica is called

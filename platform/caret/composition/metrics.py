@@ -14,11 +14,9 @@ from inference.pipeline import DataPlane
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.vllm.metrics import VllmMetrics
 from inference.recording.admission_metrics import AdmissionMetrics
-from inference.recording.background_metrics import BackgroundMetrics
 from inference.recording.completion_metrics import CompletionMetrics
 from inference.recording.engine_metrics import EngineMetricsPoller
-from inference.recording.event_loop_lag import EventLoopLagProbe
-from inference.recording.gateway_metrics import GatewayMetrics
+from inference.recording.gateway_metrics import BackgroundMetrics, EventLoopLagProbe, GatewayMetrics
 from inference.recording.journal import FileJournal
 from inference.recording.metrics_server import metrics_page
 from inference.recording.slowest_requests import SlowestRequests

@@ -79,9 +79,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     routed_ms: float | None = None
     num_in_flight_at_replica: int | None = None  # this gateway's requests in flight at the replica
 
-    editor: str = (
-        ""  # one of inference.gateway.protocol.user_agent; "": not sent, or unknown to the gateway
-    )
+    editor: str = ""  # one of inference.consumers.base; "": not sent, or unknown to the gateway
     model: str = ""  # as its pool names it; "": the request was not routed
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # of those characters, partial lines included

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from caret.local.child_process import POLL_S, ChildSpec, dying_with_parent
 from caret.local.errors import PartFailed
-from caret.local.health_checks import answers_ok
+from caret.local.health_checks import answers_ok, worker_answers
 from caret.local.log_rotation import rotate_at_start, tail
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.service import CommandService
-from caret.local.worker_health import worker_answers
 
 _READY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 300.0

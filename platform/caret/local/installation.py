@@ -1,15 +1,16 @@
 """A running local installation: starts all services in order and keeps them running."""
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from types import TracebackType
 from typing import Self
 
 from caret.local.caret_services import manage, run_to_end
 from caret.local.credentials import write_credentials
-from caret.local.demo_tenants import ensure_demo_tenants
-from caret.local.paths import REPOSITORY
+from caret.local.errors import PartFailed
+from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.pools_file import read_pools
 from caret.local.ports import require_free
 from caret.local.process_tag import home_digest, new_tag, terminate_tagged
@@ -206,3 +207,28 @@ _STEPS = (
     "Beat",
     "Engine",
 )
+
+
+def ensure_demo_tenants(
+    paths: EmbeddedPaths, *, environment: Mapping[str, str], on_wait: Callable[[], None]
+) -> list[TenantEntry]:
+    """Return the demonstration tenants; the same ones at each start.
+
+    Raises PartFailed.
+    """
+    log_file = paths.logs / "demo-tenants.log"
+    output = run_to_end(
+        "The command that makes the demonstration tenants",
+        manage("create_demo_tenants", "--state", str(paths.secrets / "demo.json")),
+        log_file=log_file,
+        environment=environment,
+        on_wait=on_wait,
+    )
+    try:
+        tenants: list[TenantEntry] = json.loads(output)
+    except json.JSONDecodeError as error:
+        # Never include the output itself: it contains passwords.
+        raise PartFailed(
+            f"`manage.py create_demo_tenants` did not print JSON. Its log: {log_file}"
+        ) from error
+    return tenants

@@ -1,22 +1,39 @@
 """`manage.py up [--detach]`: prepares and starts all of Caret, and tests it with a completion."""
 
 import argparse
+import shutil
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
-from caret.local.announce import print_summary
 from caret.local.daemonize import READY_OPTION, detach_from_terminal, run_detached
 from caret.local.directories import make_folders
-from caret.local.errors import ExitCode, StartupError
+from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, steps
 from caret.local.paths import EmbeddedPaths
 from caret.local.pid_lock import HomeLock, supervisor_pid
-from caret.local.preflight import require_room
 from caret.local.progress import PlainProgress, StepList, progress_for
 from caret.local.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.smoke_test import stream_smoke_test
-from caret.local.state_file import read_up_file
+from caret.local.state_file import UpEntry, read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment
+
+# A new Postgres takes 40 MB; its write-ahead log and the services' logs grow under load.
+MIN_FREE_BYTES = 500 * 1024 * 1024
+
+
+def require_room(folder: Path, *, min_free_bytes: int = MIN_FREE_BYTES) -> None:
+    """Check the free space on the disk of `folder`.
+
+    Raises NoDiskSpace.
+    """
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < min_free_bytes:
+        raise NoDiskSpace(
+            f"The disk of {folder} has {free_bytes // 2**20} MB free; Caret needs"
+            f" {min_free_bytes // 2**20} MB. Free some, or set CARET_HOME to another disk."
+        )
 
 
 def main(arguments: list[str]) -> int:
@@ -99,3 +116,15 @@ def _say_that_it_runs(paths: EmbeddedPaths) -> int:
 
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def print_summary(entry: UpEntry, *, say: Callable[[str], None]) -> None:
+    tenant = entry["tenants"][0]
+    say("")
+    say(f"  Console   {entry['console_url']}")
+    say(f"            {tenant['admin_email']}  {tenant['admin_password']}")
+    say(f"  Gateway   {entry['gateway_url']}")
+    say(f"            API key of {tenant['slug']}: {tenant['api_key']}")
+    for pool in entry["pools"]:
+        say(f"  Pool      {pool['name']} ({pool['tier']}): {pool['url']}")
+    say("")

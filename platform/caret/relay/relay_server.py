@@ -7,17 +7,45 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, cast
 
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from caret.contracts.usage import USAGE_STREAM
 from caret.foundation.environment import env_int, env_secret, env_text
 from caret.foundation.home_dir import home_folder
 from caret.foundation.log_config import configure_logging
 from caret.relay.snapshot_replication import SnapshotReplicator
-from caret.relay.usage_forwarding import UsageForwarder
+
+BATCH_ENTRIES: Final = 50
+Entry = tuple[bytes, dict[bytes, bytes]]
+
+
+class UsageForwarder:
+    def __init__(self, home: Redis, here: Redis) -> None:
+        self._home = home
+        self._here = here
+
+    async def forward(self) -> int:
+        """Forward a batch and return its number of entries; after an error they stay.
+
+        Raises RedisError, OSError.
+        """
+        entries = cast(
+            "list[Entry]", await cast(Any, self._here.xrange(USAGE_STREAM, count=BATCH_ENTRIES))
+        )
+        if not entries:
+            return 0
+        async with self._home.pipeline(transaction=False) as pipeline:
+            for _, fields in entries:
+                _ = pipeline.xadd(USAGE_STREAM, cast(Any, fields))
+            await pipeline.execute()
+        # If cancelled here, they are sent again, but counted once.
+        await self._here.xdel(USAGE_STREAM, *(identifier for identifier, _ in entries))
+        return len(entries)
+
 
 POLL_S: Final = 0.25  # delays a revocation here, in addition to the network
 _MAX_RETRY_S: Final = 5.0

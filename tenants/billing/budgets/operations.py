@@ -17,7 +17,7 @@ from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.billing.budgets.queries import BudgetView, find_budget
 from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
 from tenants.billing.budgets.webhook import check_address
-from tenants.models import BillingState, Budget, Membership, Team
+from tenants.models import AuditEntry, BillingState, Budget, Membership, Team
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
@@ -177,3 +177,26 @@ def _record(
 def target_of(budget_id: UUID) -> str:
     """Return the budget's target in the audit log."""
     return f"budget:{budget_id}"
+
+
+def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
+    """Undo the change that made `version`, if it is still in force.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
+    actor.require(Permission.WRITE_BUDGETS)
+    terms = _terms_before_the_last(actor, budget_id)
+    # Read without a lock: change_budget raises if the budget has changed meanwhile.
+    return change_budget(actor=actor, budget_id=budget_id, terms=terms, version=version, now=now)
+
+
+def _terms_before_the_last(actor: Actor, budget_id: UUID) -> BudgetTerms:
+    with tenant_scope(actor.tenant_id):
+        entries = AuditEntry.objects.filter(
+            tenant_id=actor.tenant_id, target=target_of(budget_id), action=CHANGED
+        )
+        found = entries.order_by("-sequence").first()
+    if found is None or found.before is None:
+        raise NotFound("There is nothing to undo.")
+    before = found.before
+    return BudgetTerms(before["limit_micros"], bool(before["is_hard"]), before["webhook_url"])

@@ -9,12 +9,13 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
+import structlog
 from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
-from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MICROS_PER_CENT, to_cents
 from tenants.base.text_validation import parse_reason
 from tenants.billing.invoices.billing_profile import issuer, read_profile
@@ -45,11 +46,32 @@ from tenants.billing.ledger.operations import (
     post_transaction,
 )
 from tenants.billing.ledger.queries import open_month
+from tenants.billing.rating.clock import safe_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import latest_batch
+
+log = structlog.get_logger(__name__)
+
+
+def issue_all(*, now: datetime) -> None:
+    """Issue the invoices that are due for all tenants. Concurrent runs wait for a tenant's lock."""
+    now = safe_billing_time(now)
+    for tenant_id in list_tenants().values():
+        try:
+            issued = issue_due(tenant_id, now=now)
+        except NotFound:
+            continue  # without a plan there is nothing to invoice
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
+            log.error("billing.not_invoiced", tenant_id=tenant_id, error=type(error).__name__)
+            continue
+        for number in issued:
+            log.info("billing.invoiced", tenant_id=tenant_id, number=number)
+
 
 # The wait after a month's end. Usage that arrives later goes on the next invoice.
 GRACE: Final = timedelta(hours=6)

@@ -7,17 +7,20 @@ from datetime import date, datetime
 from typing import Final
 
 from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
+from tenants.base.permissions import Role
 from tenants.base.text_validation import parse_reason
 from tenants.billing.plans.operations import subscribe
+from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.actor import Actor, OperatorIdentity
 
 MAX_CEILING: Final = 1_000_000
 # Closing erases data and is final, so it is possible on the command line only.
@@ -106,3 +109,17 @@ def _facts(ceiling: PlatformLimits) -> dict[str, int | None]:
         "max_concurrent_completions": ceiling.max_concurrent_completions,
         "max_requests_per_minute": ceiling.max_requests_per_minute,
     }
+
+
+def operator_actor(
+    operator: OperatorView, *, tenant_id: TenantId, address: str, request_id: str
+) -> Actor:
+    """Return the operator's actor. It has no role's permissions, only those of operators."""
+    return Actor(
+        tenant_id=tenant_id,
+        user_id=None,
+        role=Role.AUDITOR,
+        address=address,
+        request_id=request_id,
+        operator=OperatorIdentity(operator.handle, can_change=operator.can_change),
+    )

@@ -14,7 +14,7 @@ from caret.local.paths import REPOSITORY
 from console.request_metrics import registry as console_registry
 from inference.recording.completion_metrics import CompletionMetrics
 from inference.recording.engine_metrics import EngineMetricsPoller, EngineMetricsReader, Values
-from inference.recording.event_loop_lag import EventLoopLagProbe
+from inference.recording.gateway_metrics import EventLoopLagProbe
 from tenants.base.worker_metrics import WorkerMetricsCollector
 from tests.stack.watching import WATCHING, panels
 

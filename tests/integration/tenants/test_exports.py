@@ -25,8 +25,8 @@ from tenants.compliance.exports.definitions.usage import USAGE_DAYS, USAGE_RECOR
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.parquet import write_parquet
-from tenants.compliance.exports.formats.temp_dir import remove_abandoned, scratch_folder
 from tenants.compliance.exports.formats.text import FORMATS, write_csv, write_ndjson
+from tenants.compliance.exports.formats.xlsx import remove_abandoned, scratch_folder
 from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import Period, Row, RowQuery

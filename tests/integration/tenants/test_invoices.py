@@ -17,8 +17,7 @@ from tenants.base.errors import Forbidden, NotFound
 from tenants.billing.invoices import operations
 from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
-from tenants.billing.invoices.issue import issue_all
-from tenants.billing.invoices.operations import issue_credit_note, issue_due
+from tenants.billing.invoices.operations import issue_all, issue_credit_note, issue_due
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import (
     InvoiceNotReproducible,

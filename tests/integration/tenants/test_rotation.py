@@ -14,11 +14,11 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.authentication import authenticate_key
-from tenants.identity.api_keys.idle_revocation import revoke_idle_keys
 from tenants.identity.api_keys.operations import (
     MAX_OVERLAP,
     KeyRotation,
     create_key,
+    revoke_idle_keys,
     revoke_key,
     rotate_key,
 )

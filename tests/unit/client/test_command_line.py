@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from caret.client.complete_cli import EXIT_REFUSED, EXIT_USAGE, main
-from caret.client.language_detection import _BY_SUFFIX
+from caret.client.complete_cli import _BY_SUFFIX, EXIT_REFUSED, EXIT_USAGE, main
 from inference.gateway.language_ids import LANGUAGES
 
 META = {

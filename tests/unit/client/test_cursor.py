@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.client.cursor import CursorOutOfRange, CursorSplit, cut_at
-from caret.client.language_detection import language_of
+from caret.client.complete_cli import CursorOutOfRange, CursorSplit, cut_at, language_of
 
 TEXT = "abc\nde\n"
 

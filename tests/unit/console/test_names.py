@@ -6,8 +6,8 @@ import pytest
 from django.utils.translation import override
 
 from console.usage_filters.display_names import named
+from inference.consumers.base import EDITORS
 from inference.gateway.language_ids import LANGUAGES
-from inference.gateway.protocol.user_agent import EDITORS
 
 _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
 

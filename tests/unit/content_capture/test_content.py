@@ -22,8 +22,7 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.capture import capture_completion, capture_edit
-from inference.content_capture.redaction import redact_content
-from inference.content_capture.sender import batches
+from inference.content_capture.sender import batches, redact_content
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ADA, make_policy, make_principal

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from caret.local.errors import NoDiskSpace
-from caret.local.preflight import require_room
+from caret.local.up import require_room
 
 
 def test_a_full_disk_is_named_with_what_is_missing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from caret.contracts.added_replicas import ReplicaChange, encode_addition
 from caret.contracts.policy import Tier
 from inference.pools.cache_isolation import SpeculationMethod
-from inference.pools.discovery.added_replica_feed import AdditionFeed
+from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed
 from tests.fakes.pool_members import Fleet, identity
 from tests.fakes.pools import make_pool
 from tests.fakes.redis import FakeRedis
@@ -27,14 +27,14 @@ ADDITION = ReplicaChange(
 )
 
 
-def _parts() -> tuple[FakeRedis, Fleet, AdditionFeed]:
+def _parts() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
     fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
     fleet.network.said = {name: identity() for name in (ONE, TWO)}
-    return redis, fleet, AdditionFeed(cast(Redis, redis), fleet.membership)
+    return redis, fleet, AddedReplicaFeed(cast(Redis, redis), fleet.membership)
 
 
-async def _take(feed: AdditionFeed, fleet: Fleet) -> None:
+async def _take(feed: AddedReplicaFeed, fleet: Fleet) -> None:
     await feed.sync()
     await fleet.membership.reconcile(asks_everybody=False)
 

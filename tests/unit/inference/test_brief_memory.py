@@ -2,8 +2,7 @@
 
 import asyncio
 
-from inference.context.prompt.forgetting import evict_expired_forever
-from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.tokenization.ttl_cache import (
     LIFETIME_S,
     MAX_SHARE,

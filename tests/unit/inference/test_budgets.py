@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
 from caret.contracts.snapshot import TenantSnapshot, decode_snapshot, encode_snapshot
 from caret.foundation.ids import UserId
-from inference.gateway.snapshots.user_budgets import SpendingByUser
+from inference.gateway.snapshots.snapshot_store import SpendingByUser
 from tests.fakes.tenants import make_snapshot
 
 PEOPLE = tuple(UserId(str(UUID(int=number))) for number in range(5))

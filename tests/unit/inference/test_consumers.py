@@ -11,7 +11,7 @@ import pytest
 from caret.contracts.usage import FinishReason
 from inference.consumers import http, openai_completions
 from inference.consumers.completions import MAX_BODY_BYTES, CompletionConsumer
-from inference.consumers.health import HealthConsumer
+from inference.consumers.http import HealthConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from inference.errors import TooManyRequests
 from inference.gateway.rate_limits.body_quota import MAX_OF_KEY_BYTES

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
-from inference.filtering.truncation import TruncationContext, Truncator
-from inference.filtering.truncation_context import build_truncation_context
+from inference.filtering.truncation import TruncationContext, Truncator, build_truncation_context
 from tests.fakes.cpu_guard import cpu_guard
 from tests.fakes.requests import make_request
 

@@ -6,7 +6,7 @@ from typing import cast
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
-from inference.pools.discovery.drain_feed import DrainFeed
+from inference.pools.discovery.fleet_state_feed import DrainFeed
 from inference.pools.health.replica_states import ReplicaStates
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool

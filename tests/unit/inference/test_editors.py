@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.gateway.protocol.user_agent import EDITORS, detect_editor
+from inference.consumers.base import EDITORS, detect_editor
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import ask
 

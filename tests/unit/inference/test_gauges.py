@@ -10,8 +10,7 @@ from inference.pools.health.replica_states import EJECTION_S, HealthStatus, Repl
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.metrics import parse
 from inference.recording.engine_metrics import EngineMetricsPoller, Values
-from inference.recording.event_loop_lag import PROBE_EVERY_S, EventLoopLagProbe
-from inference.recording.gateway_metrics import GatewayMetrics
+from inference.recording.gateway_metrics import PROBE_EVERY_S, EventLoopLagProbe, GatewayMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET

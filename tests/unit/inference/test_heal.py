@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.filtering.filter import TokenHealer
 from inference.filtering.filter_reason import FilterReason
-from inference.filtering.token_healing import TokenHealer
 
 
 def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:

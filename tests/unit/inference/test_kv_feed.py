@@ -14,8 +14,12 @@ import zmq.asyncio
 from caret.foundation.ids import CacheSalt
 from inference.prefix_cache.block_hash import BlockHasher
 from inference.prefix_cache.cache_index import ReplicaBlocks
-from inference.prefix_cache.kv_event_feed import KvEventFeed, KvEventPublication
-from inference.prefix_cache.sequence_check import BatchSequence, SequenceStatus
+from inference.prefix_cache.kv_event_feed import (
+    BatchSequence,
+    KvEventFeed,
+    KvEventPublication,
+    SequenceStatus,
+)
 from tests.fakes.polling import until
 
 SALT = CacheSalt("a" * 64)

@@ -10,8 +10,7 @@ from inference.completion.request_trace import RequestTrace
 from inference.pools.engine import EngineChunk, EngineRequest
 from inference.pools.generate import generate
 from inference.pools.health.outlier_detection import EJECTION_S, MAX_CONSECUTIVE_LATE
-from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates
-from inference.pools.health.reroute import reroute_overdue
+from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates, reroute_overdue
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.polling import until

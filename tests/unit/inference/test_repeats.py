@@ -7,7 +7,7 @@ import pytest
 from caret.contracts.retrieval import MAX_FILE_CHARS
 from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
-from inference.context.sources.deduplication import drop_duplicates
+from inference.context.sources.ranking import drop_duplicates
 from tests.fakes.prompts import assembled, text_of
 
 LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]

@@ -11,8 +11,7 @@ from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
 from inference.context.prompt.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
-from inference.gateway.protocol.completion_meta import build_meta
-from inference.gateway.protocol.frames import DoneFrame, PromptExplanation
+from inference.gateway.protocol.frames import DoneFrame, PromptExplanation, build_meta
 from tests.fakes.prompts import CODE, assembled, writer_of
 from tests.fakes.requests import make_account, make_admitted, make_request
 from tests.fakes.stream_client import open_editor

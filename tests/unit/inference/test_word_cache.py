@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
-from inference.context.tokenization.word_cache import prefill_word_cache
+from inference.context.tokenization.tokenizer import prefill_word_cache
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 SENT = "globex_secret_word"

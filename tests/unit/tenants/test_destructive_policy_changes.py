@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from caret.contracts.policy import Telemetry
-from tenants.policy.destructive_changes import is_destructive
+from tenants.policy.diff import is_destructive
 from tenants.policy.document import DEFAULT_POLICY
 
 KEPT = Telemetry("tenant-1", retention_days=30, training=True)

@@ -6,16 +6,55 @@ text, because workbooks have no time zones. Numbers of more than 15 digits are t
 workbook would round them.
 """
 
-from collections.abc import Iterable, Sequence
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
+from pathlib import Path
 from typing import IO, Any, Final
 
 from tenants.base.errors import InvalidValue
 from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.cells import escape_formula
-from tenants.compliance.exports.formats.temp_dir import scratch_folder
 from tenants.compliance.exports.rows import Row, Value
+
+_PREFIX: Final = "caret-export-"
+_LOCK: Final = "lock"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Create a folder that only its owner can read, and remove it at the end. Raises OSError."""
+    remove_abandoned()
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
+        folder = Path(name)
+        with (folder / _LOCK).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield folder
+
+
+def remove_abandoned() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if folder.is_dir() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Return whether no process holds the folder's lock.
+
+    A folder without a lock file is new, and its process is alive.
+    """
+    try:
+        with (folder / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    return True
+
 
 MAX_ROWS: Final = 1_048_576 - 1  # below the header
 MAX_CHARS: Final = 32_767

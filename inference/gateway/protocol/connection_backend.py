@@ -1,0 +1,42 @@
+"""The port through which a connection reaches the pipeline and the journal."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from caret.contracts.usage import (
+    UsageRecord,
+)
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request import Principal
+from inference.completion.response_writer import ResponseWriter
+from inference.completion.suggestion_edit import SuggestionEdit
+from inference.gateway.protocol.outcome_reports import (
+    OutcomeReport,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionBackend:
+    """The operations that a connection performs for its client."""
+
+    serve: Callable[[IncomingRequest, ResponseWriter], Awaitable[None]]  # the pipeline
+    append_record: Callable[[UsageRecord], None]  # the journal
+    # Prefill an opened file's prompt in the background:
+    warm_up: Callable[[TenantId, IncomingRequest], None]
+    on_edited: Callable[[SuggestionEdit], None]  # stored only with consent, which is checked there
+    find_principal: Callable[[], Principal]  # the current principal; raises UnauthenticatedRequest
+    # Record the outcome of a request that this connection does not know:
+    record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCaller:
+    """The client that opened the connection. Each completion authenticates its key again."""
+
+    principal: Principal
+    key_text: str
+    address: str | None  # the client's; None: unknown
+    editor: str = ""  # one of inference.gateway.protocol.user_agent
