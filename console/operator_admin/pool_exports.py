@@ -76,7 +76,7 @@ def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
     lines = [
         (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
     ]
-    away = gettext("Redis does not answer: what is drained, by whom and why is not known.")
+    away = gettext("Redis does not respond, so drained replicas and their reasons are unknown.")
     return csv_response("replica-changes", header, lines, notes=[away] if changes is None else [])
 
 
@@ -84,8 +84,8 @@ def _notes(installation: InstallationStatus) -> list[str]:
     notes = []
     if num := len(installation.silent):
         said = ngettext(
-            "One gateway does not answer; its part is missing here.",
-            "%(n)s gateways do not answer; their part is missing here.",
+            "One gateway does not respond. Its data is missing here.",
+            "%(n)s gateways do not respond. Their data is missing here.",
             num,
         )
         notes.append(said % {"n": num})
@@ -95,12 +95,12 @@ def _notes(installation: InstallationStatus) -> list[str]:
 def _since(minutes: int | None) -> str:
     if minutes is None:
         return gettext(
-            "Shares and first tokens are since the gateways were started: what was so a while ago"
-            " is not known yet."
+            "Rates and first tokens cover the time since the gateways started, until "
+            "there is a history to compare with."
         )
     said = ngettext(
-        "Shares and first tokens are of the last minute.",
-        "Shares and first tokens are of the last %(n)s minutes.",
+        "Rates and first tokens cover the last minute.",
+        "Rates and first tokens cover the last %(n)s minutes.",
         minutes,
     )
     return said % {"n": minutes}

@@ -115,8 +115,8 @@ def _notes(num_silent: int) -> list[str]:
     if not num_silent:
         return []
     said = ngettext(
-        "One gateway does not answer; its slow requests are missing here.",
-        "%(n)s gateways do not answer; their slow requests are missing here.",
+        "One gateway does not respond. Its slow requests are missing here.",
+        "%(n)s gateways do not respond. Their slow requests are missing here.",
         num_silent,
     )
     return [said % {"n": num_silent}]

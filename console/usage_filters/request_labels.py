@@ -20,14 +20,14 @@ STAGES: Final[Mapping[str, _Name]] = {
     "stream": _("Stream the rest"),
 }
 TRIGGERS: Final[Mapping[Trigger, _Name]] = {
-    Trigger.PREFETCH: _("In advance"),
-    Trigger.AUTOMATIC: _("At a pause in typing"),
-    Trigger.MANUAL: _("By a key"),
+    Trigger.PREFETCH: _("Prefetch"),
+    Trigger.AUTOMATIC: _("Pause in typing"),
+    Trigger.MANUAL: _("Shortcut"),
 }
 PROTOCOLS: Final[Mapping[str, _Name]] = {
-    "stream": _("Caret’s own, streamed"),
+    "stream": _("Caret stream"),
     "openai": "OpenAI",
-    "chat": _("OpenAI, chat"),
+    "chat": _("OpenAI chat"),
     "mistral": "Mistral",
     "ollama": "Ollama",
     "infill": "llama.cpp",

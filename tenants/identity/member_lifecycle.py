@@ -100,7 +100,7 @@ def require_another_owner(actor: Actor, user_id: UserId) -> None:
         tenant_id=actor.tenant_id, role=Role.OWNER, ended_at=None
     ).exclude(user_id=uuid.UUID(user_id))
     if not owners.exists():
-        raise Conflict("This is the last owner. Make somebody else an owner first.")
+        raise Conflict("This is the last owner. Make another member an owner first.")
 
 
 def _record(  # one entry's facts

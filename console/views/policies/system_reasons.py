@@ -16,4 +16,4 @@ def said_reason(reason: str) -> str:
     found = _UNDOES.fullmatch(reason)
     if found is None:
         return reason
-    return gettext("Undoes version %(version)s.") % {"version": found[1]}
+    return gettext("Undo of version %(version)s.") % {"version": found[1]}

@@ -110,7 +110,7 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
     with tenant_scope(actor.tenant_id):
         row = Invoice.objects.filter(tenant_id=actor.tenant_id, number=number).first()
         if row is None:
-            raise NotFound("There is no such invoice.")
+            raise NotFound("This invoice does not exist.")
         used = read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
         return view_of(row, used)
 

@@ -50,7 +50,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
 def enqueue(connection: redis.Redis, sightings: list[LeakReport]) -> None:
     """Raises redis.RedisError, and Conflict when too many wait."""
     if sightings and int(connection.llen(SIGHTINGS)) > MAX_WAITING:
-        raise Conflict("Too many reports wait already; try again in a minute.")
+        raise Conflict("Too many reports are waiting. Try again in a minute.")
     if sightings:
         connection.rpush(SIGHTINGS, *map(msgspec.msgpack.encode, sightings))
 

@@ -103,7 +103,7 @@ def _person(actor: Actor) -> UserId:
     """Raises Forbidden: the page is for members, who are known by their sessions."""
     actor.require(Permission.USE_PLAYGROUND)
     if actor.user_id is None:
-        raise Forbidden("The playground is for members.")
+        raise Forbidden("Only members can use the playground.")
     return actor.user_id
 
 

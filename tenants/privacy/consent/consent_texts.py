@@ -47,5 +47,7 @@ def require_current(field: str, *, asked: str, current: str) -> None:
     """Raises Invalid unless the wording that somebody has read is the one in force."""
     if asked != current:
         raise InvalidValue(
-            field, "Read the wording {current}, and name it here if you agree.", current=current
+            field,
+            "Read the consent text {current}, and send its version if you consent.",
+            current=current,
         )

@@ -291,7 +291,7 @@ def _own(actor: Actor) -> UserId:
     """Raises Forbidden."""
     actor.require(Permission.OWN_CONSENT)
     if actor.user_id is None:
-        raise Forbidden("Only users have a consent of their own.")
+        raise Forbidden("Only users can give consent.")
     return actor.user_id
 
 

@@ -16,10 +16,10 @@ def verify_certificate(text: bytes, keys: PublicKeys) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise BadSignature("it is no JSON") from None
+        raise BadSignature("it is not valid JSON") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise BadSignature("it is no deletion certificate")
+        raise BadSignature("it is not a deletion certificate")
     verify_document(keys, document, purpose=PURPOSE)
     if canonicalize(document) != text:
-        raise BadSignature("it is not spelt as it was signed")
+        raise BadSignature("it was changed after it was signed")
     return document

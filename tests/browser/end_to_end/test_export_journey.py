@@ -54,9 +54,9 @@ def ask_for_members(page: Page) -> None:
     """Request an export, wait on the list until it is ready, and open it."""
     page.goto("/exports")
     page.get_by_role("link", name="New export").first.click()
-    page.get_by_label("What").select_option("members")
+    page.get_by_label("Data").select_option("members")
     page.get_by_label("CSV", exact=True).check()
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_role("button", name="Create export").click()
     expect(page.get_by_role("button", name="Download")).to_be_visible(timeout=_BUILT_MS)
     page.locator("#builds th a").click()
 

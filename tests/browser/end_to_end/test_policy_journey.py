@@ -13,7 +13,7 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-_OFF = "Fill-in-the-middle"
+_OFF = "Fill in the middle"
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ def test_what_was_saved_is_undone_by_its_toast(tabs: Tabs, stack: Stack, company
 
 def review_without(page: Page, feature: str) -> None:
     page.goto("/policies")
-    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     page.get_by_label(feature).uncheck()
-    page.get_by_role("button", name="Review the change").click()
+    page.get_by_role("button", name="Review changes").click()
 
 
 def save(page: Page, reason: str) -> None:
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="Save the new version").click()
+    page.get_by_role("button", name="Save new version").click()
     expect(page.get_by_text("Version 2 is in force.")).to_be_visible()

@@ -50,7 +50,7 @@ def test_one_that_is_added_is_told_with_who_and_why(gateway: Gateway) -> None:
     text = _pools(browser)
 
     assert response["Location"] == "/operators/pools?done=added"
-    assert "Nobody answers there." in text
+    assert "The replica does not respond." in text
     assert f'href="{_removal(NOBODY)}"' in text
     assert REASON in text
     assert "added to demo-fast" in text
@@ -64,7 +64,7 @@ def test_one_that_no_gateway_has_asked_yet_is_told(gateway: Gateway) -> None:
 
     text = _pools(signed_in())
 
-    assert "Added, and not asked yet" in text
+    assert "Added, waiting for gateways" in text
     assert f'href="{_removal(other)}"' in text
 
 

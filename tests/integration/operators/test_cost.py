@@ -225,7 +225,7 @@ def test_a_price_that_is_none_is_said_and_kept(settings: Settings, price: str) -
     response = _page(price=price)
 
     assert response.status_code == 400
-    assert "Write a number such as 2.50." in response.content.decode()
+    assert "Enter a number, such as 2.50." in response.content.decode()
     assert f'name="price" value="{price}"' in response.content.decode()
 
 

@@ -129,7 +129,7 @@ def test_without_a_reason_nothing_happens_and_the_form_says_so(gateway: Gateway)
     response = _ask(confirmed(), one, reason="  ")
 
     assert response.status_code == 400
-    assert "Say why: it is in the log." in response.content.decode()
+    assert "Enter a reason for the change log." in response.content.decode()
     assert read_drains(connect()).drained == {}
 
 
@@ -212,6 +212,6 @@ def test_one_that_no_gateway_knows_any_more_can_be_forgotten(gateway: Gateway) -
     page = browser.client.get("/operators/pools").content.decode()
     response = _ask(browser, gone, "return")
 
-    assert "Drained, and known to no gateway" in page
+    assert "Drained replicas that no gateway reports" in page
     assert response.status_code == 302
     assert set(read_drains(connect()).drained) == {one}

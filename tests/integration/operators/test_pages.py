@@ -87,7 +87,7 @@ def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway)
 
     text = _text()
 
-    titles = ("First token, p99", "Cancelled", "Cache hits", "Accepted", "Engines in use")
+    titles = ("First token, p99", "Cancelled", "Prefix-cache hit rate", "Accepted", "Load")
     assert all(text.index(one) < text.index(two) for one, two in pairwise(titles))
     assert "KV cache at most 62.5%, 4 waiting" in text  # two replicas, which are one engine
     assert re.search(r"fim [\d.]+ ms (within|over) 150 ms", text)
@@ -103,7 +103,7 @@ def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway)
         assert pool in text
     for replica in gateway.replicas:
         assert f"{replica} well 0 3 2 62.5% 92.5%" in text
-    assert "No replica was ever drained, added or taken out." in text
+    assert "No replicas were drained, added or removed yet." in text
 
 
 def test_a_silent_gateway_is_said_and_the_others_are_shown(
@@ -113,9 +113,9 @@ def test_a_silent_gateway_is_said_and_the_others_are_shown(
 
     for address in ("", "pools"):
         text = _text(address)
-        assert "One gateway does not answer; its part is missing here. http://127.0.0.1:1" in text
+        assert "One gateway does not respond. Its data is missing here. http://127.0.0.1:1" in text
         assert "demo-fast" in text
-    assert "One gateway does not answer; its slow requests are missing here." in _text("slow")
+    assert "One gateway does not respond. Its slow requests are missing here." in _text("slow")
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -133,7 +133,7 @@ def test_what_is_to_be_set_is_said(settings: Settings, address: str) -> None:
     assert "No gateway is named: set CARET_GATEWAY_METRICS_URLS" in _text(address)
 
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
-    assert "No gateway answers, so nothing is known of pools and replicas." in _text(address)
+    assert "No gateway responds, so the state of pools and replicas is unknown." in _text(address)
 
 
 def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None:
@@ -160,7 +160,7 @@ def test_slow_requests_are_chosen_by_type_and_pool(gateway: Gateway) -> None:
         gateway.engine.wait_s = 0.0
 
     assert "× the target" in _text("slow", {"mode": "fim", "pool": "demo-fast", "sort": "time"})
-    assert "None is of this type and pool." in _text("slow", {"mode": "chat"})
+    assert "No slow requests match your filters." in _text("slow", {"mode": "chat"})
 
 
 def test_they_are_a_file_too_which_says_who_did_not_answer(
@@ -183,7 +183,7 @@ def test_they_are_a_file_too_which_says_who_did_not_answer(
         "demo-fast",
     )
     assert float(newest["first_token_ms"]) > float(newest["target_ms"])
-    assert note == ["One gateway does not answer; its slow requests are missing here."]
+    assert note == ["One gateway does not respond. Its slow requests are missing here."]
 
 
 def _request_id(row: dict[str, str]) -> str:
@@ -199,7 +199,7 @@ def test_the_planner_begins_with_what_was_measured(gateway: Gateway) -> None:
     assert "measured: 2" in text  # replicas
     assert re.search(r"Tokens of a prompt measured: \d+", text)
     assert "<svg" in response.content.decode()
-    assert "First token over prefix-cache hit rate" in text
+    assert "First token by prefix-cache hit rate" in text
 
 
 def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> None:
@@ -226,9 +226,9 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
     ("asked", "field", "said"),
     [
         ({"hit_rate": "2"}, "hit_rate", "hit_rate is 2; it must be from 0 to 1."),
-        ({"burst": "many"}, "burst", "Write a number, such as 0.95."),
-        ({"num_gpus": "2.5"}, "num_gpus", "Write a whole number."),
-        ({"num_gpus": "inf"}, "num_gpus", "Write a whole number."),
+        ({"burst": "many"}, "burst", "Enter a number, such as 0.95."),
+        ({"num_gpus": "2.5"}, "num_gpus", "Enter a whole number."),
+        ({"num_gpus": "inf"}, "num_gpus", "Enter a whole number."),
         ({"requests_per_s": "nan"}, "requests_per_s", "requests_per_s is nan"),
     ],
 )
@@ -265,9 +265,9 @@ def test_the_plots_own_words_are_the_readers(gateway: Gateway) -> None:
 
     (picture,) = re.findall(r'<svg [^>]*viewBox="0 0 760 440".*?</svg>', page, re.DOTALL)
     for words in (
-        "Erstes Token über der Trefferrate des Präfix-Caches",
+        "Erstes Token nach Trefferrate des Präfix-Caches",
         "300 Anfragen/s auf 19 Replikaten",
-        "Anteil der Prompt-Tokens aus dem Cache, in Prozent",
+        "Trefferrate des Präfix-Caches, in Prozent",
         "erstes Token (ms)",
         "überlastet",
     ):

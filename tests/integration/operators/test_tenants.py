@@ -59,7 +59,7 @@ def test_without_a_reason_nothing_of_a_tenant_is_shown(acme: Company) -> None:
     page = browser.page(acme)
     blank = browser.look(acme, "  ")
 
-    assert "Why do you look at this tenant?" in page.content.decode()
+    assert "Why do you need to see this tenant?" in page.content.decode()
     assert key.key.lookup_id not in page.content.decode()
     assert blank.status_code == 400
     assert entries(acme, "operator.looked") == []
@@ -101,7 +101,7 @@ def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
 
     page = browser.page(globex)
 
-    assert "Why do you look at this tenant?" in page.content.decode()
+    assert "Why do you need to see this tenant?" in page.content.decode()
 
 
 def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
@@ -116,8 +116,8 @@ def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
     page = browser.page(acme)
     change = browser.change(acme, "status", status="suspended")
 
-    assert "Why do you look at this tenant?" in page.content.decode()
-    assert "Why do you look at this tenant?" in change.content.decode()
+    assert "Why do you need to see this tenant?" in page.content.decode()
+    assert "Why do you need to see this tenant?" in change.content.decode()
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
 
 

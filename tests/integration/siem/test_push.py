@@ -355,10 +355,10 @@ def test_what_breaks_at_one_tenants_sink_stops_nobody_elses(
 @pytest.mark.parametrize(
     ("address", "error"),
     [
-        ("https://siem.invalid/hook", "Its name is not known."),
-        ("http://127.0.0.1:1/", "It cannot be reached."),
-        ("syslog+tls://logs.invalid", "Its name is not known."),
-        ("syslog+tcp://127.0.0.1:1", "It cannot be reached."),
+        ("https://siem.invalid/hook", "The host name does not resolve."),
+        ("http://127.0.0.1:1/", "The receiver is not reachable."),
+        ("syslog+tls://logs.invalid", "The host name does not resolve."),
+        ("syslog+tcp://127.0.0.1:1", "The receiver is not reachable."),
     ],
 )
 def test_what_cannot_be_reached_is_said(

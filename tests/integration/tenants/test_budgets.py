@@ -352,7 +352,7 @@ def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
 
     with tenant_scope(company.tenant_id):
         hook = AlertDelivery.objects.get(channel="webhook")
-    assert hook.last_error == "Its address is not a public one."
+    assert hook.last_error == "The address is not public."
 
 
 @pytest.mark.parametrize(

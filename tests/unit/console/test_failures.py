@@ -15,7 +15,7 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
     ("error", "said"),
     [
         (ANSWERED % {"status": 503}, "Das Ziel hat mit dem Status 503 geantwortet."),
-        (SILENT, "Das Ziel hat nicht rechtzeitig geantwortet."),
+        (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
         (
             "The mail server did not take it (SMTPDataError).",
             "Der Mailserver hat die Nachricht nicht angenommen (SMTPDataError).",

@@ -10,7 +10,7 @@ from console.templatetags.findings import translate_finding
 from tenants.usage.requests.finding import Finding, Quantity
 
 COLD = Finding(
-    "cold: {uncached} of {tokens} prompt tokens were prefilled.",
+    "Cold cache: the engine prefilled {uncached} of {tokens} prompt tokens.",
     uncached=Quantity(1_812),
     tokens=Quantity(1_900),
 )
@@ -33,9 +33,9 @@ def test_in_german_words_and_numbers_are_german() -> None:
 @pytest.mark.parametrize(
     "wording",
     [
-        "error: {code} after {after} ms, in the stage {stage}.",
-        "routing slow: {took} ms.",
-        "cut by the filter: {reason}.",
+        "Error: {code} after {after} ms, in the stage {stage}.",
+        "Slow routing: {took} ms.",
+        "Truncated by the filter: {reason}.",
     ],
 )
 def test_a_translation_has_the_same_fields(wording: str) -> None:
@@ -58,7 +58,7 @@ def _fields(text: str) -> set[str | None]:
     ],
 )
 def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) -> None:
-    wording = "error: {code} after {after} ms, in the stage {stage}."
+    wording = "Error: {code} after {after} ms, in the stage {stage}."
     ended = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
 
     with translation.override(language):

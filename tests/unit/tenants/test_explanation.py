@@ -62,7 +62,7 @@ def test_a_quick_request_has_nothing_to_explain() -> None:
 
     assert not found.is_slow
     assert not any(stage.is_over for stage in found.stages)
-    assert found.verdicts == ("Nothing stands out: every stage kept its budget.",)
+    assert found.verdicts == ("No findings: each stage stayed within its budget.",)
 
 
 def test_a_cold_prompt_says_how_many_tokens_were_prefilled() -> None:

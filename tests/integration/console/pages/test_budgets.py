@@ -79,7 +79,7 @@ def test_a_budget_of_the_tenant_is_made(company: Company, bill: Client) -> None:
 
     (made,) = budgets(company)
     assert (made.limit_micros, made.is_hard, made.scope) == (1_250_500_000, True, "tenant")
-    assert "The budget is in force." in page
+    assert "Budget created. It applies immediately." in page
     assert "€1,250.50" in page
 
 
@@ -163,7 +163,7 @@ def test_a_neighbours_people_and_teams_are_nobody(company: Company, bill: Client
     bob = bill.post("/budgets/new", ASKED | {"scope": "user", "person": hooli.developer.email})
 
     assert (theirs.status_code, bob.status_code) == (400, 400)
-    assert "There is no such member." in bob.content.decode()
+    assert "This member does not exist." in bob.content.decode()
     assert budgets(company) == []
 
 
@@ -173,7 +173,7 @@ def test_there_is_one_budget_for_each(company: Company, bill: Client) -> None:
     answer = bill.post("/budgets/new", ASKED)
 
     assert answer.status_code == 400
-    assert "There is a budget for this already." in answer.content.decode()
+    assert "This budget already exists." in answer.content.decode()
 
 
 def test_a_budget_is_changed(company: Company, bill: Client) -> None:
@@ -227,7 +227,7 @@ def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) ->
     kept = len(budgets(company))
     done = bill.post(path, {"version": "1"}, follow=True).content.decode()
 
-    assert "Delete the budget of Everybody?" in asked
+    assert "Delete budget of Everybody?" in asked
     assert "Version 1 is in force" in stale
     assert kept == 1
     assert "The budget is deleted" in done
@@ -278,8 +278,8 @@ def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
     assert page.count("Passed together with a higher one") == 2
     for person in (company.developer, company.people[Role.OWNER], company.people[Role.BILLING]):
         assert person.email in page
-    assert "On its way" in page
-    assert "Over" in page
+    assert "Sending" in page
+    assert "Exceeded" in page
 
 
 def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill: Client) -> None:
@@ -290,7 +290,7 @@ def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill:
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
-    assert "Stopped" in page
+    assert "Completions stopped" in page
     assert "That is less than a completion may cost" in page
 
 

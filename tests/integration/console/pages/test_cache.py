@@ -83,7 +83,7 @@ def test_a_neighbour_sees_nothing_of_it(company: Company, sign_in: SignIn) -> No
 
     page = sign_in(make_company("globex", GLOBEX).administrator).get("/cache").content.decode()
 
-    assert "Nothing was counted in this time" in page
+    assert "No usage in this period" in page
 
 
 def test_who_signed_in_long_ago_shows_first_who_he_is(company: Company, sign_in: SignIn) -> None:

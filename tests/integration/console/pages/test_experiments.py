@@ -53,7 +53,7 @@ def test_variants_stand_side_by_side_with_their_intervals(
     assert "<h2>window</h2>" in page
     assert page.index("control") < page.index("wide")
     assert '<span class="name">50.0%</span> <span class="soft interval">23.7% to 76.3%' in page
-    assert "too few to tell" in page
+    assert "not enough data" in page
     assert "better" not in page
 
 
@@ -62,7 +62,7 @@ def test_a_variant_of_few_people_is_not_shown(company: Company, sign_in: SignIn)
 
     page = sign_in(company.administrator).get("/experiments").content.decode()
 
-    assert page.count("not shown: too few people") == 2
+    assert page.count("not shown: too few users") == 2
 
 
 def test_a_file_has_what_the_page_shows(company: Company, sign_in: SignIn) -> None:

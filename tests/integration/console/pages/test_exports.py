@@ -143,7 +143,7 @@ def test_an_export_is_cancelled(company: Company, audrey: Client) -> None:
 
     page = audrey.post(f"/exports/{asked.id}/cancel", follow=True).content.decode()
 
-    assert "The export is cancelled." in page
+    assert "Export cancelled." in page
     assert builds(company)[0].state == "cancelled"
     again = audrey.post(f"/exports/{asked.id}/cancel", follow=True).content.decode()
     assert "It is cancelled already." in again

@@ -175,7 +175,7 @@ def test_the_file_has_what_the_page_shows_and_no_formulas(company: Company, clie
 
 def test_without_keys_the_page_says_so(client: Client) -> None:
     assert "No keys yet" in listed(client)
-    assert "No such keys" in listed(client, q="x")
+    assert "No keys found" in listed(client, q="x")
 
 
 def test_a_list_makes_few_queries(company: Company, client: Client) -> None:
@@ -231,8 +231,8 @@ def test_rules_for_keys_are_a_new_version_of_the_policy(company: Company, client
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 
     refused = client.post("/keys/rules", form)
-    done = client.post("/keys/rules", form | {"reason": "Audit"}, follow=True)
-    outdated = client.post("/keys/rules", form | {"reason": "Audit"})
+    done = client.post("/keys/rules", form | {"reason": "Audit log"}, follow=True)
+    outdated = client.post("/keys/rules", form | {"reason": "Audit log"})
 
     assert refused.status_code == 400
     assert 'value="30"' in refused.content.decode()

@@ -201,7 +201,7 @@ def test_a_rotated_key_gets_a_new_text_and_the_old_one_ends_as_asked(
     assert holds(tenant_id=company.tenant_id, key=key_in(page), now=now)
     assert holds(tenant_id=company.tenant_id, key=old, now=now)
     assert not holds(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
-    assert "Good until" in client.get(f"/keys/{old.lookup_id}").content.decode()
+    assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()
 
 
 @pytest.mark.parametrize("changes", [{"overlap": "9"}, {"lifetime": "never"}, {"reason": "x\0"}])

@@ -119,7 +119,7 @@ def test_a_members_page_makes_few_queries_and_shows_his_keys(
         page = client.get(f"/members/{company.developer.user_id}").content.decode()
 
     assert made.key.lookup_id in page
-    assert "Lets nothing be kept" in page
+    assert "Does not allow content capture" in page
 
 
 def test_who_is_invited_gets_a_mail_and_stands_in_the_list(
@@ -236,7 +236,9 @@ def test_a_neighbours_invitation_is_not_found(
 def test_a_role_is_changed_and_changed_back_by_the_toast(company: Company, client: Client) -> None:
     path = f"/members/{company.developer.user_id}/role"
 
-    page = client.post(path, {"role": "auditor", "reason": "Audit"}, follow=True).content.decode()
+    page = client.post(
+        path, {"role": "auditor", "reason": "Audit log"}, follow=True
+    ).content.decode()
     changed = role_of(company, Role.DEVELOPER)
     undo = re.findall(r'action="([^"]*\?to=developer)"', page)[0]
     client.post(undo)
@@ -299,4 +301,4 @@ def test_without_invitations_the_page_says_so(sign_in: SignIn) -> None:
 
     page = sign_in(company.administrator).get("/members/invitations").content.decode()
 
-    assert "Nobody was invited yet" in page
+    assert "No invitations yet" in page

@@ -125,7 +125,7 @@ def test_the_form_as_it_is_shown_changes_nothing(company: Company, alice: Client
     assert answer.status_code == 200
     document = json.loads(fields_of(answer.content.decode())["document"])
     assert read_policy(document) == held(company)
-    assert "Nothing changes" in answer.content.decode()
+    assert "No changes" in answer.content.decode()
 
 
 def test_a_review_says_what_changes_for_whom_and_saves_nothing(
@@ -176,9 +176,7 @@ def test_the_policy_may_require_that_requests_name_their_file(
     posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
 
     assert find_policy(tenant_id=company.tenant_id).policy.requires_path
-    assert "Refuse requests that do not name their file" in (
-        alice.get("/policies/edit").content.decode()
-    )
+    assert "Require a file path with each request" in (alice.get("/policies/edit").content.decode())
 
 
 def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
@@ -257,7 +255,7 @@ def test_what_both_changed_is_named(company: Company, alice: Client) -> None:
 
     page = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
-    assert "You have both changed: Retrieval" in page.content.decode()
+    assert "Changed in both versions: Retrieval" in page.content.decode()
     assert held(company).retrieval == ("theirs",)
 
 

@@ -52,7 +52,7 @@ def test_nobody_is_asked_about_is_told(alice: Client) -> None:
 
     for path in ("/policies/effective", "/policies/explain"):
         answer = alice.get(path, asked)
-        assert "This is no member of the tenant." in answer.content.decode()
+        assert "This user is not a member of the tenant." in answer.content.decode()
 
 
 def test_a_refusal_is_explained_by_rule_layer_and_version(company: Company, alice: Client) -> None:

@@ -88,9 +88,9 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
     members = alice.get("/privacy/members").content.decode()
     receipts = alice.get("/privacy/receipts").content.decode()
 
-    assert "Users may agree" in overview
+    assert "Users can consent" in overview
     assert "Caret may keep content of my completions" in overview
-    assert members.count("Agrees") == 1
+    assert members.count("Consented") == 1
     assert breakable(willing.developer.email) in members
     assert receipts.count('data-label="Answer"') == 3
 
@@ -183,7 +183,7 @@ def test_a_person_is_erased_by_typing_the_address(company: Company, alice: Clien
     assert again.status_code == 400
     page = alice.get("/privacy/erasures").content.decode()
     assert company.developer.user_id in page
-    assert "Under way" in page
+    assert "In progress" in page
 
 
 def test_an_auditor_neither_exports_nor_erases(cast: Cast, sign_in: SignIn) -> None:

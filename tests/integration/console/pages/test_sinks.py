@@ -120,7 +120,7 @@ def test_a_test_says_what_came_of_it(company: Company, alice: Client, hook: Hook
     hook.statuses = [500]
     badly = alice.post(f"/sinks/{sink.id}/test", follow=True).content.decode()
 
-    assert "The test arrived." in well
+    assert "Test message delivered." in well
     assert "toast-error" in badly
 
 

@@ -17,7 +17,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 HTMX = {"HX-Request": "true"}
-_CARD = "This card goes once all of them are done."
+_CARD = "This card disappears when you complete all steps."
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_facts_show_what_is_done(company: Company, sign_in: SignIn) -> None:
 
     assert before == []
     assert made == ["Create a key"]
-    assert played == [*made, "Try it in the playground"]
-    assert done(client) == [*played, "See a completion in your editor"]
+    assert played == [*made, "Try the playground"]
+    assert done(client) == [*played, "Get a completion in your editor"]
     assert _CARD not in client.get("/").content.decode()
 
 

@@ -79,8 +79,8 @@ def test_each_group_has_few_queries(alice: Client, path: str, by: str) -> None:
 def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> None:
     page = shown(alice, "/usage", by="language")
 
-    assert page.count("not shown: too few people") == 1
-    assert page.count("not shown: would tell of a smaller group") == 1
+    assert page.count("not shown: too few users") == 1
+    assert page.count("not shown: would reveal a small group") == 1
     assert '<span class="name">COBOL</span>' in page
 
 
@@ -101,7 +101,7 @@ def test_a_file_says_what_its_page_says_beside_its_figures(alice: Client, path: 
     (at,) = re.findall(r"Complete up to\s*<time[^>]*>([^<]+)<", page)
     assert [line.strip('"') for line in lines[-3:]] == [
         f"Complete up to {at}",
-        "Days are counted in UTC, the last one is part of it.",
+        "Dates are in UTC and inclusive.",
         "Groups of fewer than 5 people are not shown.",
     ]
 
@@ -112,7 +112,7 @@ def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_i
 
     assert "Days are counted in UTC" not in hours.content.decode()
     assert "people are not shown" not in own.content.decode()
-    assert own.content.decode().splitlines()[-2] == "Nothing has been counted yet"
+    assert own.content.decode().splitlines()[-2] == "No usage counted yet"
 
 
 def test_a_file_tells_no_more_of_small_groups(alice: Client) -> None:
