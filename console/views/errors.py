@@ -27,7 +27,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         Problem(
             400,
             "bad_request",
-            gettext_noop("Your browser sent a request that we do not understand."),
+            gettext_noop("We could not understand this request. Go back and try again."),
         ),
     )
 

@@ -115,7 +115,7 @@ def _moment(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None or timezone.is_naive(moment):
-        raise BadRequest("issued_at is no moment.")
+        raise BadRequest("issued_at is not a valid time.")
     return moment
 
 

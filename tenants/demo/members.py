@@ -112,7 +112,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
                 actor=owner,
                 user_id=promoted.user_id,
                 role=Role.ADMINISTRATOR,
-                reason="Looks after the keys of his team from now on.",
+                reason="Manages the team's keys from now on.",
                 now=now,
             ),
         ),

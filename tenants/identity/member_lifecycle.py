@@ -75,7 +75,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     end_sessions(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)
-    revoke_keys_of(actor=actor, owner_id=user_id, reason="Its owner's membership ended.", now=now)
+    revoke_keys_of(actor=actor, owner_id=user_id, reason="The owner's membership ended.", now=now)
 
 
 def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:

@@ -35,7 +35,7 @@ def test_what_was_changed_in_the_database_is_found(
     changed = tamper(services, company)
     check(page)
 
-    expect(page.get_by_role("alert")).to_contain_text(f"The chain breaks at entry {changed}.")
+    expect(page.get_by_role("alert")).to_contain_text(f"The chain is broken at entry {changed}.")
 
 
 def check(page: Page) -> None:

@@ -82,7 +82,7 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
     except RequestFailed as error:
         raise WebhookDeliveryError(str(error)) from error
     if not 200 <= answer.status < 300:
-        raise WebhookDeliveryError(f"It answered with the status {answer.status}.")
+        raise WebhookDeliveryError(f"The receiver responded with status {answer.status}.")
 
 
 def _signing_key(tenant_id: str, budget_id: str) -> bytes:

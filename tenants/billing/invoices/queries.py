@@ -126,7 +126,7 @@ def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
             "invoice.invoice_not_reproducible", tenant_id=str(row.tenant_id), number=row.number
         )
         raise InvoiceNotReproducible(
-            f"The ledger does not give {row.name} as it was issued. Tell whoever runs this"
+            f"The ledger does not reproduce {row.name} as issued. Contact the operator of this"
             " installation."
         )
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)

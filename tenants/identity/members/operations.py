@@ -54,7 +54,7 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
         actor = system_actor(TenantId(str(row.id)))
         with tenant_scope(actor.tenant_id):
             insert_version(
-                actor=actor, policy=DEFAULT_POLICY, version=1, reason="The default.", now=now
+                actor=actor, policy=DEFAULT_POLICY, version=1, reason="Default policy.", now=now
             )
             record_change(
                 actor=actor,

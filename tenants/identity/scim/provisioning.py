@@ -230,6 +230,6 @@ def _record(
             None if before is None else {"role": before.value},
             None if after is None else {"role": after.value},
         ),
-        reason="By SCIM.",
+        reason="Removed through SCIM.",
         now=now,
     )

@@ -21,7 +21,7 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
 _KEPT_S = 240.0
-_GOOD = "it is as this installation signed it"
+_GOOD = "the signature is valid"
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_an_export_proves_itself_offline_and_here(page: Page, tmp_path: Path) ->
     verify_here(page, file, proof)
 
     assert said.startswith(f"OK: members version 1, {len(ACME)} rows")
-    expect(page.get_by_role("status")).to_contain_text("it is as this installation signed it")
+    expect(page.get_by_role("status")).to_contain_text("the signature is valid")
     assert serious(page) == []
 
 

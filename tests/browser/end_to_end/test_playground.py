@@ -88,7 +88,7 @@ def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company
     legend = page.locator("#play-legend")
     for kind in ("Other files", "FIM markers", "After the cursor", "Before the cursor"):
         expect(legend).to_contain_text(kind)
-    expect(page.locator("#play-files")).to_have_text("1 of 1 other files are in the prompt.")
+    expect(page.locator("#play-files")).to_have_text("The prompt contains 1 of 1 other files.")
     assert page.locator("#play-bar rect.segment").count() >= 5
 
 

@@ -47,7 +47,7 @@ def test_what_was_saved_is_undone_by_its_toast(tabs: Tabs, stack: Stack, company
     wait_until(lambda: not complete(stack, key).is_success, timeout_s=IN_FORCE_S)
 
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Version 3 is in force: as it was before.")).to_be_visible()
+    expect(page.get_by_text("Change undone. Version 3 is now active.")).to_be_visible()
 
     wait_until(lambda: complete(stack, key).is_success, timeout_s=IN_FORCE_S)
 

@@ -216,7 +216,7 @@ async def test_an_address_has_one_name(
 
 
 async def test_what_is_so_already_is_refused(site: Site, connection: redis.Redis) -> None:
-    with pytest.raises(Conflict, match="is in this pool already"):
+    with pytest.raises(Conflict, match="is already in this pool"):
         await _add(connection, site, url=site.engine_url)
     with pytest.raises(NotFound):
         await _add(connection, site, pool="nobody's")

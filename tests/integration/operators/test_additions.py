@@ -100,7 +100,7 @@ def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(gateway: Gateway)
     text = response.content.decode()
 
     assert response.status_code == 400
-    assert "The catalogue allows replicas only in 10.12.0.0/16, localhost." in text
+    assert "The pool configuration allows replicas only in 10.12.0.0/16, localhost." in text
     assert 'value="http://10.13.0.1:8000"' in text
     assert 'value="tcp://10.12.0.1:5"' in text
     assert "<option selected>ngram</option>" in text
@@ -112,7 +112,7 @@ def test_one_that_is_there_already_is_told(gateway: Gateway) -> None:
     response = _add(confirmed(), url=f"http://{gateway.replicas[1]}")
 
     assert response.status_code == 409
-    assert "is in this pool already." in response.content.decode()
+    assert "is already in this pool." in response.content.decode()
 
 
 def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:

@@ -197,7 +197,7 @@ def test_the_planner_begins_with_what_was_measured(gateway: Gateway) -> None:
     response, text = _page("capacity"), _text("capacity")
 
     assert "measured: 2" in text  # replicas
-    assert re.search(r"Tokens of a prompt measured: \d+", text)
+    assert re.search(r"Tokens per prompt measured: \d+", text)
     assert "<svg" in response.content.decode()
     assert "First token by prefix-cache hit rate" in text
 
@@ -215,8 +215,8 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
     text = _bare(html)
 
     # As `manage.py capacity --requests-per-s 300` prints it.
-    assert re.search(r"The cliff: below 97\.8% cached the p99 passes 100 ms", text)
-    assert "A prompt takes 214 ms to prefill cold and 3.6 ms warm." in text
+    assert re.search(r"Below a hit rate of 97\.8%, the p99 exceeds 100 ms", text)
+    assert "Prefilling a prompt takes 214 ms cold and 3.6 ms warm." in text
     assert "19 replicas cost 57.00 an hour" in text
     assert 'name="num_gpus" value="19"' in html
     assert 'data-curve="[[0.0,' in html

@@ -56,7 +56,7 @@ def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
     left_out = rows[-1]
     assert (left_out["replica"], left_out["state"]) == ("other:8000", "left out")
     assert left_out["gateways_refusing"] == "2"
-    assert left_out["why"] == "Its cache has blocks of 16 tokens, not of 32."
+    assert left_out["why"] == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ BAD: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
         lambda: [HEAD, *itertools.repeat(b"#" * 65_536, BOUNDS.max_bytes // 65_536 + 2)],
         "The response was too large.",
     ),
-    "nothing": (list, "It did not answer (BadStatusLine)."),
+    "nothing": (list, "The endpoint did not respond (BadStatusLine)."),
 }
 
 

@@ -60,7 +60,7 @@ def test_the_right_password_is_worth_nothing_any_more(owner: Person, company: Co
 
     response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
 
-    assert b"To your identity provider" in response.content
+    assert b"Continue to your identity provider" in response.content
     assert not is_signed_in(client)
 
 
@@ -69,7 +69,7 @@ def test_guessed_passwords_keep_nobody_from_their_provider(owner: Person) -> Non
         page = fresh_client().post("/sign-in", {"email": owner.email, "password": "guess"})
 
     assert page.status_code == 200
-    assert b"To your identity provider" in page.content
+    assert b"Continue to your identity provider" in page.content
 
 
 def test_passwords_work_again_without_the_provider(owner: Person, company: Company) -> None:

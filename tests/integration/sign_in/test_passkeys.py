@@ -100,7 +100,7 @@ def test_a_key_that_knows_nobody_is_a_second_factor_only(owner: Person) -> None:
 
     response = alone.answer(found.get(alone.asked()))
 
-    assert b"After the password" in browser.client.get("/account/second-factor").content
+    assert b"After your password" in browser.client.get("/account/second-factor").content
     assert after.is_in()
     assert response.status_code == 400
     assert not alone.is_in()

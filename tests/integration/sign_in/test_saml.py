@@ -67,7 +67,7 @@ def test_no_password_lets_him_in_any_more(company: Company, owner: Person) -> No
 
     response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
 
-    assert b"To your identity provider" in response.content
+    assert b"Continue to your identity provider" in response.content
     assert not is_signed_in(client)
 
 

@@ -275,7 +275,7 @@ def test_a_mail_that_fails_is_shown_and_tried_again(
     actor = company.administrator.actor
     shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
     assert {(d.attempts, d.last_error, d.delivered_at) for d in shown} == {
-        (1, "The mail server did not take it (ConnectionRefusedError).", None)
+        (1, "The mail server rejected the message (ConnectionRefusedError).", None)
     }
 
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

@@ -166,7 +166,7 @@ def test_what_is_broken_is_said(
     alone.write_bytes(remade(pack, {"keys.csv": b"lookup_id\r\n"}).getvalue())
 
     assert main([str(alone), "--public-key", keys_of(pack)]) == BROKEN
-    assert "keys.csv: it is not as it was signed" in capsys.readouterr().out
+    assert "keys.csv was changed after it was signed" in capsys.readouterr().out
 
 
 def test_only_who_may_read_all_of_it_gets_it(company: Company) -> None:

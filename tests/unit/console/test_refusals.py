@@ -18,7 +18,7 @@ def test_programs_and_logs_read_the_same_refusal_in_english() -> None:
     with translation.override("de"):
         error = InvalidValue("name", "Enter a team name of 1 to {most} characters.", most=80)
 
-        assert error.message == str(error) == "Give the team a name of 1 to 80 characters."
+        assert error.message == str(error) == "Enter a team name of 1 to 80 characters."
 
 
 def test_a_verdict_on_a_document_is_told_alike() -> None:

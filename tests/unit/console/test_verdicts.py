@@ -19,7 +19,9 @@ COLD = Finding(
 def test_in_english_it_is_the_sentence_itself() -> None:
     with translation.override("en"):
         assert (
-            translate_finding(COLD) == COLD == "cold: 1,812 of 1,900 prompt tokens were prefilled."
+            translate_finding(COLD)
+            == COLD
+            == "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens."
         )
 
 
@@ -53,7 +55,7 @@ def _fields(text: str) -> set[str | None]:
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("en", "error: cold after 3.0 ms, in the stage “Engine, to its first token”."),
+        ("en", "Error: cold after 3.0 ms, in the stage “Engine, to its first token”."),
         ("de", "Fehler: cold nach 3,0 ms, in der Stufe „Engine, bis zum ersten Token“."),
     ],
 )

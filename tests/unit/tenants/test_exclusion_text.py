@@ -54,7 +54,7 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
         ("a: x", "Line 1: after the colon"),
         ('a: ["x" "y"]', "Line 1: patterns in a list"),
         ('a: ["x"', "Line 1: after the colon"),
-        ("a:\n  - ''", "Line 2: this name or pattern is empty"),
+        ("a:\n  - ''", "Line 2: the name or pattern is empty"),
         ('a:\n  - "x', "Line 2: write a repository"),
         ("just words", "Line 1: write a repository"),
     ],

@@ -69,13 +69,13 @@ def test_a_cold_prompt_says_how_many_tokens_were_prefilled() -> None:
     found = explain(slow(cached_tokens=88))
 
     assert found.is_slow
-    assert found.verdicts == ("cold: 1,812 of 1,900 prompt tokens were prefilled.",)
+    assert found.verdicts == ("Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",)
 
 
 def test_a_queue_at_the_replica_is_told() -> None:
     found = explain(slow(num_in_flight_at_replica=14))
 
-    assert found.verdicts == ("queued: 14 requests were at the replica.",)
+    assert found.verdicts == ("Busy replica: 14 requests were in flight.",)
 
 
 def test_a_cold_prompt_behind_a_queue_is_both() -> None:
@@ -86,7 +86,7 @@ def test_a_cold_prompt_behind_a_queue_is_both() -> None:
 
 
 def test_an_engine_without_an_excuse_is_slow_itself() -> None:
-    assert "engine slow: 400 ms, though all but 20 tokens were cached" in told(explain(slow()))
+    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in told(explain(slow()))
 
 
 def test_what_the_engine_did_not_tell_is_said() -> None:
@@ -96,11 +96,11 @@ def test_what_the_engine_did_not_tell_is_said() -> None:
 @pytest.mark.parametrize(
     ("stage", "took_ms", "said"),
     [
-        ("assemble", 12.0, "assembly slow: 12.0 ms for 1,900 tokens (other files: 20"),
-        ("admit", 4.0, "admission slow: 4.0 ms"),
+        ("assemble", 12.0, "Slow prompt assembly: 12.0 ms for 1,900 tokens (other files: 20"),
+        ("admit", 4.0, "Slow admission: 4.0 ms"),
         ("authenticate", 30.0, "gateway busy: 30.0 ms"),
         ("route", 3.0, "routing slow: 3.0 ms"),
-        ("filter", 50.0, "held back: the filter took 50 ms"),
+        ("filter", 50.0, "Slow filter: it needed 50 ms"),
     ],
 )
 def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, said: str) -> None:
@@ -112,7 +112,7 @@ def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, said: s
 def test_a_stream_of_slow_tokens_is_told() -> None:
     found = explain(record(total_ms=2_243.0))
 
-    assert "slow client, or slow decoding: 12 tokens at 200 ms each" in told(found)
+    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in told(found)
     assert not found.is_slow
 
 
@@ -121,7 +121,7 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
     [
         (
             {"finish": FinishReason.CANCELLED},
-            "cancelled: the client took it back or left after 30.0 ms",
+            "Cancelled: the client cancelled or disconnected after 30.0 ms",
         ),
         ({"finish": FinishReason.SUPERSEDED}, "superseded"),
         (
@@ -153,7 +153,7 @@ def test_what_was_shed_never_left_admission() -> None:
 def test_why_the_filter_withheld_or_cut_is_told() -> None:
     withheld = record(finish=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None)
 
-    assert "withheld by the filter: secret" in told(explain(withheld))
+    assert "Filtered: secret" in told(explain(withheld))
 
 
 def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
@@ -161,7 +161,9 @@ def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
 
     assert "cut off: the engine was lost on the way" in told(explain(cut_off))
     assert "filter:" not in told(explain(cut_off))
-    assert "cut by the filter: repetition" in told(explain(record(filter_reason="repetition")))
+    assert "Truncated by the filter: repetition" in told(
+        explain(record(filter_reason="repetition"))
+    )
 
 
 @pytest.mark.parametrize(

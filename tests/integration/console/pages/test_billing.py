@@ -160,7 +160,7 @@ def test_an_invoice_that_the_ledger_gives_no_more_is_told(
     by_api = bill.get(f"/api/v1/invoices/{number}{what.replace('/json', '')}")
 
     assert answer.status_code == 409
-    assert "The ledger does not give number" in answer.content.decode()
+    assert "The ledger does not reproduce document" in answer.content.decode()
     assert (by_api.status_code, by_api.json()["code"]) == (409, "invoice_not_reproducible")
 
 

@@ -220,7 +220,7 @@ def test_an_export_and_its_proof_are_verified(company: Company, audrey: Client) 
 
     page = verified(audrey, file=file, proof=proof)
 
-    assert "Export: it is as this installation signed it." in page
+    assert "Export: the signature is valid." in page
     assert str(company.tenant_id) in page
 
 
@@ -241,7 +241,7 @@ def test_a_pack_is_verified_with_all_that_is_in_it(
 
     page = verified(audrey, file=file, **({"proof": proof} if has_proof else {}))
 
-    assert "it is as this installation signed it." in page
+    assert "the signature is valid." in page
 
 
 def test_a_file_without_its_proof_is_asked_for_it(audrey: Client) -> None:

@@ -162,7 +162,7 @@ def test_a_file_that_is_cut_says_so(
     _, *said = rows_of(owner, "/privacy/withdrawals")
 
     assert len(said) == MAX_PAGE + 1
-    assert said[-1][0].startswith(f"Cut here: a file has {MAX_PAGE} rows at most.")
+    assert said[-1][0].startswith(f"Truncated: a file has at most {MAX_PAGE} rows.")
 
 
 def test_the_ledgers_file_has_both_sides_and_keeps_to_the_filter(owner: Client) -> None:

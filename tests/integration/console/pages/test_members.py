@@ -127,7 +127,7 @@ def test_who_is_invited_gets_a_mail_and_stands_in_the_list(
 ) -> None:
     page = invite(client)
 
-    assert "eve@guest.example is invited by mail" in page
+    assert "Invitation sent to eve@guest.example." in page
     assert mail.outbox[-1].to == ["eve@guest.example"]
     assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
 
@@ -160,7 +160,7 @@ def test_the_form_says_how_many_invitations_are_left(company: Company, client: C
 
     assert "You can send 2 more invitations today." in untouched
     assert "You can send 1 more invitation today." in one_left
-    assert "Your company has sent 2 invitations within 24 hours" in none_left
+    assert "Your organisation has sent 2 invitations in the last 24 hours" in none_left
     assert "Send invitation" in one_left
     assert "Send invitation" not in none_left
 
@@ -187,7 +187,7 @@ def test_sending_again_and_again_is_refused(company: Company, client: Client) ->
         sends = re.findall(r'action="([^"]+/send)"', page)
         last = client.post(sends[0], follow=True).content.decode()
 
-    assert "This address was sent 3 invitations within 24 hours" in last
+    assert "This address was sent 3 invitations in the last 24 hours" in last
     assert len(mail.outbox) - sent_before == 3
 
 

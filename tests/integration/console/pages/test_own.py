@@ -147,7 +147,7 @@ def test_an_administrators_page_shows_his_own_receipts_alone(
 
     page = sign_in(willing.administrator).get(PAGE).content.decode()
 
-    assert "You have agreed to nothing" in page
+    assert "You have not consented to anything" in page
 
 
 @pytest.mark.parametrize("kind", ["x", "telemetry-1"])

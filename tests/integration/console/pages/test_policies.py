@@ -296,9 +296,9 @@ def test_that_a_version_was_undone_is_said_in_the_readers_language(
     in_german = alice.get("/policies/versions").content.decode()
     alice.cookies["caret-language"] = "en"
     in_english = alice.get("/policies/versions").content.decode()
-    assert get_policy(actor=company.platform).reason == "Undoes version 2."
+    assert get_policy(actor=company.platform).reason == "Undo of version 2."
     assert "Macht Version 2 rückgängig." in in_german
-    assert "Undoes version 2." in in_english
+    assert "Undo of version 2." in in_english
 
 
 def test_a_version_that_is_not_in_force_any_more_is_not_undone(

@@ -230,7 +230,7 @@ def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice:
     file = alice.get(f"{path}/file")
 
     assert path in listed
-    assert "it is as this installation signed it" in page
+    assert "the signature is valid" in page
     assert file.content.decode() == found.document
     assert "attachment" in file["Content-Disposition"]
 
@@ -246,7 +246,7 @@ def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None
         for file in (good, bad, none)
     ]
 
-    assert ["it is as this installation signed it" in page for page in pages] == [
+    assert ["the signature is valid" in page for page in pages] == [
         True,
         False,
         False,

@@ -189,7 +189,7 @@ def test_deleting_asks_first_and_then_says_so(company: Company, alice: Client, h
     done = alice.post(path, follow=True).content.decode()
 
     assert "Delete Splunk?" in asked
-    assert "Nothing more is pushed to Splunk." in done
+    assert "Splunk deleted. It gets no more entries." in done
     assert sinks(company) == []
 
 

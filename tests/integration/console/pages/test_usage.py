@@ -102,7 +102,7 @@ def test_a_file_says_what_its_page_says_beside_its_figures(alice: Client, path: 
     assert [line.strip('"') for line in lines[-3:]] == [
         f"Complete up to {at}",
         "Dates are in UTC and inclusive.",
-        "Groups of fewer than 5 people are not shown.",
+        "Groups of fewer than 5 users are hidden.",
     ]
 
 
@@ -111,7 +111,7 @@ def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_i
     own = sign_in(company.developer).get("/usage", {"format": "csv"})
 
     assert "Days are counted in UTC" not in hours.content.decode()
-    assert "people are not shown" not in own.content.decode()
+    assert "users are hidden" not in own.content.decode()
     assert own.content.decode().splitlines()[-2] == "No usage counted yet"
 
 
@@ -186,7 +186,7 @@ def test_a_file_that_is_cut_says_so(
     )
 
     assert len(lines) == 12
-    assert lines[-1].startswith('"Cut here: a file has 10 rows at most.')
+    assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
 
 
 def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: SignIn) -> None:
@@ -204,7 +204,7 @@ def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
     found = shown(alice, f"/usage/requests?{link.replace('&amp;', '&')}")
 
     assert "start=" not in link
-    assert "Only what was asked from" in found
+    assert "Only requests from" in found
     assert links_to_requests(found)
 
 
@@ -224,7 +224,7 @@ def test_behind_another_hour_is_nothing(alice: Client) -> None:
     found = shown(alice, "/usage/requests", hour="2026-01-01T10:00:00+00:00")
 
     assert links_to_requests(found) == []
-    assert "Only what was asked from" in found
+    assert "Only requests from" in found
 
 
 def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> None:
@@ -350,7 +350,7 @@ def test_a_request_shows_its_stages_and_what_stands_out(company: Company, sign_i
         page = shown(client, f"/usage/requests/{request_id}")
 
     assert page.count('class="waterfall"') == 7
-    assert "cold: 1,900 of 1,900 prompt tokens were prefilled." in page
+    assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
     assert page.count('class="over"') == 1
     assert "in the audit trail" not in page
 
