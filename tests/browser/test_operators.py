@@ -105,5 +105,5 @@ def test_a_replica_is_drained_by_its_link(tabs: Tabs, gateway: Gateway) -> None:
     tab.get_by_role("button", name="Drain").click()
 
     expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")
-    expect(tab.get_by_text("This is not the present code of your app")).to_be_visible()
+    expect(tab.get_by_text("This code is wrong, expired or already used")).to_be_visible()
     tabs.complaints.clear()  # of the status

@@ -75,7 +75,7 @@ def test_it_is_taken_out_again(gateway: Gateway) -> None:
     asked = browser.client.get(_removal(NOBODY)).content.decode()
     response = _remove(browser)
 
-    assert f"Take {NOBODY} out of {POOL}" in asked
+    assert f"Remove {NOBODY} from {POOL}" in asked
     assert response["Location"] == "/operators/pools?done=removed"
     assert "taken out of demo-fast" in _pools(browser)
     assert _remove(browser).status_code == 404
@@ -145,6 +145,6 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
 
     assert 'name="code"' in form
     assert response.status_code == 400
-    assert "This is not the present code of your app" in response.content.decode()
+    assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'value="http://{NOBODY}"' in response.content.decode()
     assert read_additions(connect()).held == {}

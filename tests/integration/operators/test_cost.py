@@ -239,7 +239,7 @@ def test_a_period_that_is_none_is_a_month(settings: Settings, days: str) -> None
 def test_without_counts_the_page_says_what_counts_them(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
 
-    assert "manage.py recount_pool_usage does it at once" in _page().content.decode()
+    assert "run manage.py recount_pool_usage" in _page().content.decode()
 
 
 def test_the_command_counts_a_quarter(

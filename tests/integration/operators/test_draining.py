@@ -53,7 +53,7 @@ def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
     text = browser.client.get(response["Location"]).content.decode()
 
     assert response["Location"] == "/operators/pools?done=drained"
-    assert "The replica is drained" in text
+    assert "The replica is draining" in text
     assert f'href="{_address(one, "return")}"' in text
     assert f'href="{_address(two)}"' in text
     assert REASON in text
@@ -77,7 +77,7 @@ def test_what_was_drained_is_brought_back(gateway: Gateway) -> None:
     asked = browser.client.get(_address(one, "return"))
     response = _ask(browser, one, "return")
 
-    assert "Its cache may be cold" in asked.content.decode()
+    assert "If its cache is cold" in asked.content.decode()
     assert response["Location"] == "/operators/pools?done=returned"
     assert read_drains(connect()).drained == {}
     gateway.until_told(_line(one, is_drained=False))
@@ -155,7 +155,7 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
 
     assert 'name="code"' in form
     assert response.status_code == 400
-    assert "This is not the present code of your app" in response.content.decode()
+    assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'name="reason" value="{REASON}"' in response.content.decode()
     assert read_drains(connect()).drained == {}
 

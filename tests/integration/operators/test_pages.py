@@ -130,7 +130,7 @@ def test_without_any_gateway_pages_say_so(settings: Settings, address: str) -> N
 @pytest.mark.parametrize("address", ["", "pools"])
 def test_what_is_to_be_set_is_said(settings: Settings, address: str) -> None:
     settings.GATEWAY_METRICS = []
-    assert "No gateway is named: set CARET_GATEWAY_METRICS_URLS" in _text(address)
+    assert "No gateways are configured. Set CARET_GATEWAY_METRICS_URLS" in _text(address)
 
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
     assert "No gateway responds, so the state of pools and replicas is unknown." in _text(address)

@@ -19,7 +19,7 @@ from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
 Row = dict[str, str]
-SINCE = "Shares and first tokens are "
+SINCE = "Rates and first tokens cover "
 
 
 def read(answer: Any) -> tuple[list[Row], list[str]]:

@@ -191,7 +191,7 @@ def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str])
     response = browser.change(acme, what, **form, reason=" ")
 
     assert response.status_code == 400
-    assert "Say why" in response.content.decode()
+    assert "Enter a reason" in response.content.decode()
 
 
 def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> None:

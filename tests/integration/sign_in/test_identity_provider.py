@@ -103,7 +103,7 @@ def test_an_address_of_a_domain_that_is_not_verified_is_refused(
     response = client.get(back)
 
     assert response.status_code == 403
-    assert b"may not speak for this address" in response.content
+    assert b"is not allowed to sign in users of this e-mail domain" in response.content
     assert not is_signed_in(client)
 
 
@@ -238,7 +238,7 @@ def test_an_issuer_in_our_own_network_is_not_asked(owner: Person, company: Compa
         response = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
     assert response.status_code == 503
-    assert b"does not answer" in response.content
+    assert b"does not respond" in response.content
 
 
 def test_who_has_no_provider_is_told_to_use_his_password(cast: Cast) -> None:

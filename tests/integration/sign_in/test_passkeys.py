@@ -155,7 +155,7 @@ def test_another_key_with_its_name_does_not(owner: Person, passkey: SoftPasskey)
     response = browser.answer(forged.get(browser.asked()))
 
     assert response.status_code == 400
-    assert b"does not open your account" in response.content
+    assert b"does not belong to your account" in response.content
     assert not browser.is_in()
 
 
@@ -255,7 +255,7 @@ def test_he_confirms_by_the_passkey_itself(owner: Person, passkey: SoftPasskey) 
     right = browser.client.post("/account/confirm/passkey", form)
 
     assert b"Use your password instead" in page.content
-    assert b"was not understood" in wrong.content
+    assert b"sent an unexpected response" in wrong.content
     assert right["Location"] == "/account/passkeys/new"
     assert browser.client.get("/account/passkeys/new").status_code == 200
 

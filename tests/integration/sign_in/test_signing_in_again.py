@@ -125,7 +125,7 @@ def test_an_earlier_sign_in_is_refused_and_it_is_said(
     page = client.get(response["Location"]).content.decode()
 
     assert response["Location"] == AGAIN
-    assert "answered with an earlier sign-in" in page
+    assert "reused an earlier sign-in" in page
     assert is_asked(client)
 
 
@@ -138,7 +138,7 @@ def test_somebody_elses_sign_in_is_refused_and_the_session_stays_his(
     page = client.get(response["Location"]).content.decode()
 
     assert response["Location"] == AGAIN
-    assert "Somebody else has signed in" in page
+    assert "as a different user" in page
     assert is_asked(client)
 
 

@@ -61,7 +61,7 @@ def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
     third = in_many_teams[2]
     budget = make_budget(company, holder=third)
 
-    with pytest.raises(Conflict, match="take that person out of a team"):
+    with pytest.raises(Conflict, match="remove the user from a team"):
         _join(company, third)
 
     assert hard_budgets(company)[str(budget.id)] == ()

@@ -155,7 +155,7 @@ def test_from_within_a_file_that_was_changed_added_or_left_out_is_named(
 def test_one_by_other_keys_is_none(pack: Path) -> None:
     other = SigningKeys(bytes(32), version=1).public_keys()
 
-    with pack.open("rb") as file, pytest.raises(BrokenExport, match="not among yours"):
+    with pack.open("rb") as file, pytest.raises(BrokenExport, match="not in your list"):
         verify_pack(file, other)
 
 

@@ -14,7 +14,7 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ANSWERED % {"status": 503}, "Das Ziel hat mit dem Status 503 geantwortet."),
+        (ANSWERED % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
         (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
         (
             "The mail server rejected the message (SMTPDataError).",

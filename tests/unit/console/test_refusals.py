@@ -11,7 +11,7 @@ def test_a_refusal_is_told_in_the_readers_language_with_its_values() -> None:
     error = Conflict("You already have {most} teams, which is the limit.", most=50)
 
     with translation.override("de"):
-        assert translate_error(error) == "Es gibt schon 50 Teams."
+        assert translate_error(error) == "Sie haben schon 50 Teams; mehr sind nicht möglich."
 
 
 def test_programs_and_logs_read_the_same_refusal_in_english() -> None:

@@ -29,7 +29,7 @@ def test_in_german_words_and_numbers_are_german() -> None:
     with translation.override("de"):
         text = translate_finding(COLD)
 
-    assert text == "Kalt: 1.812 von 1.900 Tokens des Prompts wurden neu berechnet."
+    assert text == "Kalter Cache: Die Engine füllte 1.812 von 1.900 Prompt-Tokens vor."
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) ->
 
 
 def test_it_is_a_text_for_programs() -> None:
-    assert re.fullmatch(r"cold: [\d,]+ of [\d,]+ .*", COLD)
+    assert re.fullmatch(r"Cold cache: the engine prefilled [\d,]+ of [\d,]+ .*", COLD)
     assert isinstance(COLD, str)

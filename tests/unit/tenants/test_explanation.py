@@ -81,8 +81,8 @@ def test_a_queue_at_the_replica_is_told() -> None:
 def test_a_cold_prompt_behind_a_queue_is_both() -> None:
     found = explain(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
-    assert "cold: 1,900 of 1,900" in told(found)
-    assert "queued: 5" in told(found)
+    assert "Cold cache: the engine prefilled 1,900 of 1,900" in told(found)
+    assert "Busy replica: 5" in told(found)
 
 
 def test_an_engine_without_an_excuse_is_slow_itself() -> None:
@@ -90,7 +90,7 @@ def test_an_engine_without_an_excuse_is_slow_itself() -> None:
 
 
 def test_what_the_engine_did_not_tell_is_said() -> None:
-    assert "before it told" in told(explain(slow(cached_tokens=None)))
+    assert "before it reported" in told(explain(slow(cached_tokens=None)))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_what_the_engine_did_not_tell_is_said() -> None:
     [
         ("assemble", 12.0, "Slow prompt assembly: 12.0 ms for 1,900 tokens (other files: 20"),
         ("admit", 4.0, "Slow admission: 4.0 ms"),
-        ("authenticate", 30.0, "gateway busy: 30.0 ms"),
-        ("route", 3.0, "routing slow: 3.0 ms"),
+        ("authenticate", 30.0, "Gateway busy: the request waited 30.0 ms"),
+        ("route", 3.0, "Slow routing: 3.0 ms"),
         ("filter", 50.0, "Slow filter: it needed 50 ms"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
             {"finish": FinishReason.CANCELLED},
             "Cancelled: the client cancelled or disconnected after 30.0 ms",
         ),
-        ({"finish": FinishReason.SUPERSEDED}, "superseded"),
+        ({"finish": FinishReason.SUPERSEDED}, "Superseded: a newer request"),
         (
             {"finish": FinishReason.ERROR, "error_code": "engine_disconnected"},
             "error: engine_disconnected after",
@@ -147,7 +147,7 @@ def test_what_was_shed_never_left_admission() -> None:
     found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **nothing))
 
     assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
-    assert told(found).startswith("shed:")
+    assert told(found).startswith("Shed:")
 
 
 def test_why_the_filter_withheld_or_cut_is_told() -> None:
@@ -159,7 +159,7 @@ def test_why_the_filter_withheld_or_cut_is_told() -> None:
 def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
     cut_off = record(finish=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
-    assert "cut off: the engine was lost on the way" in told(explain(cut_off))
+    assert "Interrupted: the connection to the engine was lost" in told(explain(cut_off))
     assert "filter:" not in told(explain(cut_off))
     assert "Truncated by the filter: repetition" in told(
         explain(record(filter_reason="repetition"))
@@ -193,7 +193,7 @@ def test_the_waterfall_fits_and_shows_all() -> None:
 
     assert max(len(line) for line in text) <= WIDTH
     whole = "\n".join(text)
-    for said in ("acme, inline", "pool fast", "14 requests there", "cached 88", "cold: 1,812"):
+    for said in ("acme, inline", "pool fast", "14 requests there", "cached 88", "prefilled 1,812"):
         assert said in whole
     assert "First text after 403.0 ms: slow (target 100 ms)." in whole
     (generate,) = (line for line in text if line.strip().startswith("generate"))

@@ -202,7 +202,7 @@ def test_of_two_changes_the_second_is_told_and_keeps_what_it_wrote(
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "Somebody has changed it meanwhile." in page
+    assert "Someone changed this budget while you were editing." in page
     assert 'value="77"' in page
     assert budgets(company)[0].limit_micros == 5_000_000
 
@@ -230,7 +230,7 @@ def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) ->
     assert "Delete budget of Everybody?" in asked
     assert "Version 1 is in force" in stale
     assert kept == 1
-    assert "The budget is deleted" in done
+    assert "Budget deleted" in done
     assert budgets(company) == []
 
 
@@ -275,7 +275,7 @@ def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
-    assert page.count("Passed together with a higher one") == 2
+    assert page.count("Reported together with a higher threshold") == 2
     for person in (company.developer, company.people[Role.OWNER], company.people[Role.BILLING]):
         assert person.email in page
     assert "Sending" in page
@@ -291,7 +291,7 @@ def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill:
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
     assert "Completions stopped" in page
-    assert "That is less than a completion may cost" in page
+    assert "The rest is too small for a completion" in page
 
 
 @pytest.mark.parametrize("what", ["", "/change", "/secret", "/delete"])

@@ -83,4 +83,4 @@ def test_a_neighbour_sees_none_of_it(company: Company, sign_in: SignIn) -> None:
     tried(company, num=5)
     client = sign_in(make_company("globex", GLOBEX).administrator)
 
-    assert "No experiment has touched" in client.get("/experiments").content.decode()
+    assert "No experiments for these requests" in client.get("/experiments").content.decode()

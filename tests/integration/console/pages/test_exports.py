@@ -229,7 +229,7 @@ def test_what_was_changed_is_said(company: Company, audrey: Client) -> None:
 
     page = verified(audrey, file=SimpleUploadedFile("members.csv", b"nobody"), proof=proof)
 
-    assert "not as it was signed" in page
+    assert "verification failed" in page
     assert "the data: it has 6 bytes" in page
 
 

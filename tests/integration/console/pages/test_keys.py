@@ -222,7 +222,7 @@ def test_a_keys_page_says_what_is_to_be_done(company: Company, client: Client) -
     with few_queries():
         page = client.get(f"/keys/{lookup_id}").content.decode()
 
-    assert f"{company.developer.email} was shown this key" in page
+    assert f"{company.developer.email} knows the secret of this key" in page
     assert "Leaked" in page
 
 
@@ -236,7 +236,7 @@ def test_rules_for_keys_are_a_new_version_of_the_policy(company: Company, client
 
     assert refused.status_code == 400
     assert 'value="30"' in refused.content.decode()
-    assert "in force" in done.content.decode()
+    assert "Key policy applied." in done.content.decode()
     assert outdated.status_code == 400
     held = find_policy(tenant_id=company.tenant_id)
     assert (held.version, held.policy.max_key_lifetime_days) == (version + 1, 30)

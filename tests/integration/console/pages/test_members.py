@@ -147,7 +147,7 @@ def test_a_wrong_invitation_is_shown_again(
 
 
 def test_a_member_is_not_invited_again(company: Company, client: Client) -> None:
-    assert "is a member already" in invite(client, email=company.developer.email)
+    assert "is already a member" in invite(client, email=company.developer.email)
 
 
 @override_settings(MAX_INVITATIONS_A_DAY=2)

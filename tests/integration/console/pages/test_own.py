@@ -126,13 +126,13 @@ def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada
     ada.post(f"{PAGE}/consent/training", YES)
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
-    assert "part of no data set" in asked
+    assert "not part of any training data set" in asked
     assert without_training == UserConsent(telemetry=True, training=False)
     assert given(willing) == NO_CONSENT
 
 
 def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ada: Client) -> None:
-    assert "nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
+    assert "Nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
 
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 

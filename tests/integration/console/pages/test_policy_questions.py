@@ -79,5 +79,5 @@ def test_what_nothing_is_against_is_said_to_be_sent(alice: Client) -> None:
 
     part = alice.get("/policies/explain", asked, headers={"HX-Request": "true"})
 
-    assert "It is sent" in part.content.decode()
+    assert "Allowed for" in part.content.decode()
     assert "<html" not in part.content.decode()

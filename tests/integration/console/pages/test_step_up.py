@@ -133,7 +133,7 @@ def test_what_is_too_long_is_not_kept_and_it_is_said(company: Company, client: C
     page = client.get(way_on(answer))
 
     assert page.status_code == 410
-    assert "send it again" in page.content.decode()
+    assert "submit the form again" in page.content.decode()
 
 
 def test_a_password_that_was_given_six_minutes_ago_is_asked_for_again(

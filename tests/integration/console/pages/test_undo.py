@@ -157,7 +157,7 @@ def test_what_was_changed_since_stays_and_that_is_told(changed: Changed, owner: 
     page = owner.post(undo, follow=True).content.decode()
 
     assert changed.state() == meanwhile
-    assert "nothing was undone" in page
+    assert "Not undone" in page
 
 
 def test_the_neighbour_and_a_developer_undo_nothing(

@@ -110,7 +110,7 @@ def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_i
     hours = sign_in(company.administrator).get("/usage", {"range": "24h", "format": "csv"})
     own = sign_in(company.developer).get("/usage", {"format": "csv"})
 
-    assert "Days are counted in UTC" not in hours.content.decode()
+    assert "Dates are in UTC" not in hours.content.decode()
     assert "users are hidden" not in own.content.decode()
     assert own.content.decode().splitlines()[-2] == "No usage counted yet"
 
@@ -194,7 +194,7 @@ def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: 
         "/usage/requests", {"range": "90d", "format": "csv"}
     )
 
-    assert "single requests of longer times" in answer.content.decode()
+    assert "For longer periods, only the most recent" in answer.content.decode()
 
 
 def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
@@ -261,7 +261,7 @@ def test_requests_of_few_people_are_not_looked_at_unseen(used: Company, alice: C
     page = shown(alice, "/usage/requests", language="cobol")
     shown(alice, "/usage/requests", language="cobol", format="csv")
 
-    assert "of few people: that you have looked" in page
+    assert "requests of only a few users" in page
     of_page, of_file = listed_in_trail(used)
     assert of_page["language"] == of_file["language"] == "cobol"
 
@@ -272,7 +272,7 @@ def test_lists_of_all_of_many_and_of_none_are_no_look(
 ) -> None:
     page = shown(alice, "/usage/requests", **query)
 
-    assert "of few people" not in page
+    assert "of only a few users" not in page
     assert listed_in_trail(used) == []
 
 
@@ -288,7 +288,7 @@ def test_the_list_of_a_tenant_of_few_people_is_its_bill(company: Company, sign_i
 def test_ones_own_requests_are_no_look(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.developer), "/usage/requests", language="cobol")
 
-    assert "of few people" not in page
+    assert "of only a few users" not in page
     assert listed_in_trail(used) == []
 
 
@@ -352,7 +352,7 @@ def test_a_request_shows_its_stages_and_what_stands_out(company: Company, sign_i
     assert page.count('class="waterfall"') == 7
     assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
     assert page.count('class="over"') == 1
-    assert "in the audit trail" not in page
+    assert "another user&#x27;s request" not in page
 
 
 def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
@@ -362,7 +362,7 @@ def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
 
     page = shown(sign_in(company.administrator), f"/usage/requests/{request_id}")
 
-    assert "in the audit trail" in page
+    assert "This is another user’s request" in page
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="request.explained")
     assert entry.target == f"request:{request_id}"
