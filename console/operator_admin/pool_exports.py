@@ -49,16 +49,16 @@ def _cells(replica: ReplicaStatus) -> tuple[Value, ...]:
 
 def _left_out(refused: RejectedReplica) -> tuple[Value, ...]:
     nothing = (None,) * 8
-    return (refused.name, "left out", *nothing, refused.num_gateways, why_refused(refused))
+    return (refused.name, "rejected", *nothing, refused.num_gateways, why_refused(refused))
 
 
 def _state(replica: ReplicaStatus) -> str:
     """As the page's badge has it; whether it is drained stands beside it."""
     if replica.num_gateways_open:
-        return "circuit open"
+        return "circuit breaker open"
     if replica.is_up is False:
-        return "tells nothing"
-    return "late" if replica.num_gateways_late else "well"
+        return "no metrics"
+    return "ejected" if replica.num_gateways_late else "healthy"
 
 
 def _first_tokens(installation: InstallationStatus) -> HttpResponse:

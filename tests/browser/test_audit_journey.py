@@ -39,7 +39,7 @@ def test_what_was_changed_in_the_database_is_found(
 
 
 def check(page: Page) -> None:
-    page.goto("/audit/check")
+    page.goto("/audit/verify")
     page.get_by_role("button", name="Verify now").click()
 
 

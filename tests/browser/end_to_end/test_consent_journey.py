@@ -69,7 +69,7 @@ def allow(page: Page) -> None:
 
 
 def agree(page: Page) -> None:
-    page.goto("/account/data")
+    page.goto("/account/my-data")
     page.get_by_label("I have read this and consent.").check()
     page.get_by_role("button", name="Give consent").click()
     expect(page.get_by_text("Consent given.")).to_be_visible()

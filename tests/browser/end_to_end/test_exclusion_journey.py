@@ -28,7 +28,7 @@ def test_what_the_tester_says_is_what_the_gateway_does(
 ) -> None:
     key = known_key(stack, company)
     page = tabs.open(session_of(company.administrator), Look(has_scripts=has_scripts))
-    page.goto("/exclusion")
+    page.goto("/content-exclusion")
 
     page.get_by_label("Excluded paths").fill(_RULES)
     assert "Excluded: this file is never sent." in tried(page, _EXCLUDED)
@@ -44,12 +44,12 @@ def test_what_the_tester_says_is_what_the_gateway_does(
 
 def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> None:
     page = tabs.open(session_of(company.administrator))
-    page.goto("/exclusion")
+    page.goto("/content-exclusion")
     page.get_by_label("Excluded paths").fill(_RULES)
     save(page)
 
     readers = tabs.open(session_of(company.developer))
-    readers.goto("/exclusion")
+    readers.goto("/content-exclusion")
 
     assert '"*": "**/*.tfvars"' in tried(readers, _EXCLUDED)
     assert serious(readers) == []

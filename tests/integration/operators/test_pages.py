@@ -15,12 +15,12 @@ from tenants.base.operator_roles import OperatorRole
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
-PAGES: Final = ("", "pools", "slow", "capacity", "cost", "tenants")
+PAGES: Final = ("", "pools", "slow-requests", "capacity", "cost", "tenants")
 MAX_QUERIES: Final = 12
 Query = dict[str, str] | None
 CHANGES: Final = (
     "replicas/x/drain",
-    "replicas/x/return",
+    "replicas/x/undrain",
     "pools/x/add",
     "pools/x/replicas/y/remove",
 )
@@ -115,7 +115,8 @@ def test_a_silent_gateway_is_said_and_the_others_are_shown(
         text = _text(address)
         assert "One gateway does not respond. Its data is missing here. http://127.0.0.1:1" in text
         assert "demo-fast" in text
-    assert "One gateway does not respond. Its slow requests are missing here." in _text("slow")
+    silent = "One gateway does not respond. Its slow requests are missing here."
+    assert silent in _text("slow-requests")
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -143,7 +144,7 @@ def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None
     finally:
         gateway.engine.wait_s = 0.0
 
-    html, text = _page("slow").content.decode(), _text("slow")
+    html, text = _page("slow-requests").content.decode(), _text("slow-requests")
 
     assert "× the target of 150 ms" in text
     assert re.search(r"generate 4\d\d ms 90.0 ms over", text)
@@ -159,8 +160,9 @@ def test_slow_requests_are_chosen_by_type_and_pool(gateway: Gateway) -> None:
     finally:
         gateway.engine.wait_s = 0.0
 
-    assert "× the target" in _text("slow", {"mode": "fim", "pool": "demo-fast", "sort": "time"})
-    assert "No slow requests match your filters." in _text("slow", {"mode": "chat"})
+    chosen = {"mode": "fim", "pool": "demo-fast", "sort": "time"}
+    assert "× the target" in _text("slow-requests", chosen)
+    assert "No slow requests match your filters." in _text("slow-requests", {"mode": "chat"})
 
 
 def test_they_are_a_file_too_which_says_who_did_not_answer(
@@ -173,7 +175,7 @@ def test_they_are_a_file_too_which_says_who_did_not_answer(
         gateway.engine.wait_s = 0.0
     settings.GATEWAY_METRICS = [*settings.GATEWAY_METRICS, "http://127.0.0.1:1"]
 
-    answer = _page("slow", query={"mode": "fim", "as": "csv"})
+    answer = _page("slow-requests", query={"mode": "fim", "as": "csv"})
 
     *rows, note = csv.reader(answer.content.decode().splitlines())
     newest = max((dict(zip(rows[0], row, strict=True)) for row in rows[1:]), key=_request_id)

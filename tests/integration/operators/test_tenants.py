@@ -326,7 +326,7 @@ def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
     [
         "tenants/00000000-0000-0000-0000-000000000000",
         "tenants/x",
-        "tenants/00000000-0000-0000-0000-000000000000/change/name",
+        "tenants/00000000-0000-0000-0000-000000000000/edit/name",
         "assets/0/css/styles.css",
         "tenants/tenant/",
         "jsi18n/",

@@ -126,7 +126,7 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
         ({"finish": FinishReason.SUPERSEDED}, "Superseded: a newer request"),
         (
             {"finish": FinishReason.ERROR, "error_code": "engine_disconnected"},
-            "error: engine_disconnected after",
+            "Error: engine_disconnected after",
         ),
     ],
 )

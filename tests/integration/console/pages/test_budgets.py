@@ -45,7 +45,7 @@ def budgets(company: Company) -> list[BudgetView]:
 
 def change(client: Client, budget: BudgetView, **fields: str) -> Any:
     asked = {"limit": "20", "is_hard": "on", "webhook_url": "", "version": str(budget.version)}
-    return client.post(f"/budgets/{budget.id}/change", asked | fields)
+    return client.post(f"/budgets/{budget.id}/edit", asked | fields)
 
 
 def wrong(page: str) -> list[str]:
@@ -64,10 +64,10 @@ def test_auditors_see_budgets_and_who_pays_writes_them(
         assert client.get(path).status_code == (200 if role in READERS else 403)
     for path in ("/budgets/new", f"{own}/delete"):
         assert client.get(path).status_code == (200 if role in WRITERS else 403)
-    for path in (f"{own}/change", f"{own}/secret"):
+    for path in (f"{own}/edit", f"{own}/secret"):
         assert (client.post(path).status_code == 403) == (role not in WRITERS)
     page = client.get(own).content.decode()
-    assert (f"{own}/change" in page) == (role in WRITERS)
+    assert (f"{own}/edit" in page) == (role in WRITERS)
 
 
 def test_nobody_is_led_to_the_sign_in() -> None:
@@ -294,7 +294,7 @@ def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill:
     assert "The rest is too small for a completion" in page
 
 
-@pytest.mark.parametrize("what", ["", "/change", "/secret", "/delete"])
+@pytest.mark.parametrize("what", ["", "/edit", "/secret", "/delete"])
 def test_a_neighbours_budget_is_not_there(company: Company, sign_in_now: SignIn, what: str) -> None:
     budget = make_budget(company)
     bob = sign_in_now(make_company("hooli", GLOBEX).administrator)

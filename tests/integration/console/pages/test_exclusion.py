@@ -15,8 +15,8 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
 from tests.integration.console.pages.queries import few_queries
 
-PAGE = "/exclusion"
-DENIALS = "/exclusion/denials"
+PAGE = "/content-exclusion"
+DENIALS = "/content-exclusion/denials"
 TEXT = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
 
 
@@ -122,14 +122,14 @@ def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None
     review = send(alice, "review").content.decode()
     draft = fields_of(review)
 
-    answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Audit log"})
+    answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Audit"})
 
     found = find_policy(tenant_id=company.tenant_id)
     assert '+ "payments": "keys/**"' in unescape(review)
     assert company.developer.email in review
     assert answer["Location"] == PAGE
     assert (found.reason, found.policy.content_exclusion) == (
-        "Audit log",
+        "Audit",
         {"*": ("**/.env",), "payments": ("keys/**",)},
     )
 

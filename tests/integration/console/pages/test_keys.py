@@ -16,7 +16,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_k
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-OWN = "/keys/new", "/keys/rules", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
+OWN = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
 HTMX = {"HX-Request": "true"}
 
 
@@ -230,9 +230,9 @@ def test_rules_for_keys_are_a_new_version_of_the_policy(company: Company, client
     version = find_policy(tenant_id=company.tenant_id).version
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 
-    refused = client.post("/keys/rules", form)
-    done = client.post("/keys/rules", form | {"reason": "Audit log"}, follow=True)
-    outdated = client.post("/keys/rules", form | {"reason": "Audit log"})
+    refused = client.post("/keys/policy", form)
+    done = client.post("/keys/policy", form | {"reason": "Audit"}, follow=True)
+    outdated = client.post("/keys/policy", form | {"reason": "Audit"})
 
     assert refused.status_code == 400
     assert 'value="30"' in refused.content.decode()

@@ -236,9 +236,7 @@ def test_a_neighbours_invitation_is_not_found(
 def test_a_role_is_changed_and_changed_back_by_the_toast(company: Company, client: Client) -> None:
     path = f"/members/{company.developer.user_id}/role"
 
-    page = client.post(
-        path, {"role": "auditor", "reason": "Audit log"}, follow=True
-    ).content.decode()
+    page = client.post(path, {"role": "auditor", "reason": "Audit"}, follow=True).content.decode()
     changed = role_of(company, Role.DEVELOPER)
     undo = re.findall(r'action="([^"]*\?to=developer)"', page)[0]
     client.post(undo)

@@ -18,7 +18,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-PAGE = "/account/data"
+PAGE = "/account/my-data"
 YES = {"agrees": "on", "wording": ["telemetry-1", "training-1"]}
 
 

@@ -27,7 +27,7 @@ PAGES = (
     "/policies/effective",
     "/policies/explain",
 )
-WRITTEN = ("/policies/edit", "/policies/layers/new", "/policies/review?from=1")
+WRITTEN = ("/policies/edit", "/policies/overrides/new", "/policies/review?from=1")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def say_with_api(company: Company, **fields: object) -> int:
     ).version
 
 
-@pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/layers"])
+@pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/overrides"])
 def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
     answer = Client().get(path)
 
@@ -96,7 +96,7 @@ def test_who_may_not_write_them_is_refused(
 
 @pytest.mark.parametrize("role", list(Role))
 def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Role) -> None:
-    answer = sign_in(cast.acme.people[role]).get("/policies/layers")
+    answer = sign_in(cast.acme.people[role]).get("/policies/overrides")
 
     assert answer.status_code == (200 if role_has_permission(role, Permission.READ_LAYERS) else 403)
 

@@ -38,7 +38,7 @@ from tests.integration.console.pages.step_up import confirmed
 PAGES = (
     "/retention",
     "/retention/holds",
-    "/retention/runs",
+    "/retention/purges",
     "/retention/certificates",
     "/retention/verify",
 )
