@@ -32,7 +32,7 @@ def test_a_key_is_revoked_after_the_password(
     expect(page).to_have_url(f"/keys/{lookup_id}/revoke")
     page.get_by_role("button", name="Revoke key").click()
 
-    expect(page.get_by_text("Laptop is revoked")).to_be_visible()
+    expect(page.get_by_text("Laptop revoked")).to_be_visible()
     assert not is_in_force(company, lookup_id)
 
 
@@ -53,7 +53,7 @@ def test_who_reads_for_long_loses_nothing_of_what_he_wrote(
     still_in_force = is_in_force(company, lookup_id)
     page.get_by_role("button", name="Continue").click()
 
-    expect(page.get_by_text("Laptop is revoked")).to_be_visible()
+    expect(page.get_by_text("Laptop revoked")).to_be_visible()
     assert still_in_force
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked", target=f"key:{lookup_id}")

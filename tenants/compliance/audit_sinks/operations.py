@@ -44,7 +44,7 @@ from tenants.security.authorization.actor import Actor
 MAX_SINKS: Final = 100  # of a tenant: each is a connection every few seconds
 MAX_NAME_CHARS: Final = 120
 RETRY_AFTER: Final = timedelta(minutes=1)  # the last attempt: workers have others, too
-NOT_OPENED: Final = "Its address and secret cannot be opened: the tenant's keys are missing."
+NOT_OPENED: Final = "The address cannot be decrypted: the tenant's encryption keys are missing."
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def fetch(address: str, path: str) -> bytes:
     """Raises NotAnswered."""
     answer = send_request(OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
     if answer.status != HTTPStatus.OK:
-        raise RequestFailed(f"It answered {answer.status}.")
+        raise RequestFailed(f"The gateway responded with status {answer.status}.")
     return answer.body
 
 

@@ -77,7 +77,7 @@ def test_it_is_taken_out_again(gateway: Gateway) -> None:
 
     assert f"Remove {NOBODY} from {POOL}" in asked
     assert response["Location"] == "/operators/pools?done=removed"
-    assert "taken out of demo-fast" in _pools(browser)
+    assert "removed from demo-fast" in _pools(browser)
     assert _remove(browser).status_code == 404
 
 

@@ -37,7 +37,7 @@ BAD: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
     "a trickle": (_trickle, "The request timed out."),
     "a head without an end": (_slow_head, "The request timed out."),
     "another page": (lambda: [HEAD, b"<html>{{{ }}} x\n"], "What answers there are no metrics."),
-    "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "It answered 503."),
+    "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "The gateway responded with status 503."),
     "too much": (
         lambda: [HEAD, *itertools.repeat(b"#" * 65_536, BOUNDS.max_bytes // 65_536 + 2)],
         "The response was too large.",

@@ -110,7 +110,7 @@ def test_a_domain_is_claimed_shown_with_its_record_and_given_up(
 
     assert claimed.name == name
     assert claimed.txt_record in page
-    assert f"Give {name} up?" in asked
+    assert f"Release {name}?" in asked
     assert domains(company) == []
 
 

@@ -146,7 +146,7 @@ def test_an_export_is_cancelled(company: Company, audrey: Client) -> None:
     assert "Export cancelled." in page
     assert builds(company)[0].state == "cancelled"
     again = audrey.post(f"/exports/{asked.id}/cancel", follow=True).content.decode()
-    assert "It is cancelled already." in again
+    assert "The export is already cancelled." in again
 
 
 @pytest.mark.parametrize("what", ["fetch", "proof"])

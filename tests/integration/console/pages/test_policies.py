@@ -297,7 +297,7 @@ def test_that_a_version_was_undone_is_said_in_the_readers_language(
     alice.cookies["caret-language"] = "en"
     in_english = alice.get("/policies/versions").content.decode()
     assert get_policy(actor=company.platform).reason == "Undo of version 2."
-    assert "Macht Version 2 rückgängig." in in_german
+    assert "Version 2 rückgängig gemacht." in in_german
     assert "Undo of version 2." in in_english
 
 
