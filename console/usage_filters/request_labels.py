@@ -15,8 +15,8 @@ STAGES: Final[Mapping[str, _Name]] = {
     "admit": _("Admit"),
     "assemble": _("Assemble the prompt"),
     "route": _("Choose a replica"),
-    "generate": _("Engine, to its first token"),
-    "filter": _("Filter, to the first text"),
+    "generate": _("Engine, until the first token"),
+    "filter": _("Filter, until the first text"),
     "stream": _("Stream the rest"),
 }
 TRIGGERS: Final[Mapping[Trigger, _Name]] = {

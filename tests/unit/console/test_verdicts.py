@@ -55,7 +55,7 @@ def _fields(text: str) -> set[str | None]:
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("en", "Error: cold after 3.0 ms, in the stage “Engine, to its first token”."),
+        ("en", "Error: cold after 3.0 ms, in the stage “Engine, until the first token”."),
         ("de", "Fehler: cold nach 3,0 ms, in der Stufe „Engine, bis zum ersten Token“."),
     ],
 )
