@@ -28,8 +28,17 @@ def file_of(
 def _replicas(installation: InstallationStatus) -> HttpResponse:
     """Those that are left out, too."""
     header = (
-        *("pool", "tier", "model", "replica", "state", "drained", "gateways_open", "gateways_late"),
-        *("under_way", "running", "waiting", "kv_usage", "hit_rate", "gateways_refusing", "why"),
+        *(
+            "pool",
+            "tier",
+            "model",
+            "replica",
+            "state",
+            "drained",
+            "gateways_open",
+            "gateways_ejected",
+        ),
+        *("in_flight", "running", "waiting", "kv_usage", "hit_rate", "gateways_rejecting", "why"),
     )
     lines: list[tuple[Value, ...]] = []
     for pool in installation.pools:
@@ -72,7 +81,7 @@ def _first_tokens(installation: InstallationStatus) -> HttpResponse:
 
 
 def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
-    header = ("at", "replica", "what", "operator", "reason")
+    header = ("at", "replica", "change", "operator", "reason")
     lines = [
         (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
     ]

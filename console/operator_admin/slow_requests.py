@@ -92,7 +92,7 @@ def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
     header = (
         *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
         *("first_token_ms", "target_ms", "total_ms"),
-        *("prompt_tokens", "cached_tokens", "generated_tokens", "at_replica", "verdict"),
+        *("prompt_tokens", "cached_tokens", "generated_tokens", "in_flight_at_replica", "finding"),
     )
     lines = [
         (

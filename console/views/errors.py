@@ -48,7 +48,7 @@ def failed(request: HttpRequest) -> HttpResponse:
         Problem(
             500,
             "internal",
-            gettext_noop("Something went wrong on our side. Try again in a moment."),
+            gettext_noop("The error is on our side. Try again in a moment."),
         ),
     )
 

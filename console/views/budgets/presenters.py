@@ -43,7 +43,7 @@ class BudgetBar:
 _SCOPES: Final[dict[BudgetScope, Promise]] = {
     BudgetScope.TENANT: _("Whole tenant"),
     BudgetScope.TEAM: _("Team"),
-    BudgetScope.USER: _("Person"),
+    BudgetScope.USER: _("User"),
 }
 
 
@@ -76,7 +76,7 @@ def _state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promis
 
 def _whose(scope: BudgetScope, holder_name: str | None) -> str:
     if scope is BudgetScope.TENANT:
-        return pgettext("whose budget", "Whole tenant")
+        return pgettext("whose budget", "All users")
     if holder_name is not None:
         return holder_name
     if scope is BudgetScope.TEAM:

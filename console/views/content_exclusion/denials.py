@@ -144,7 +144,7 @@ def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[De
 
 def _file(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
     """All rows, not only those that a page has room for."""
-    header = ("reason", "asked_for", "who", "num", "last_at")
+    header = ("reason", "mode", "user", "count", "last_seen_at")
     cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
     return csv_response(
         "refused", header, cells, notes=[] if are_all else [gettext("only your own")]

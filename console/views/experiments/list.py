@@ -150,7 +150,7 @@ def _verdict(
     if is_few and metric.is_share:
         return "off", gettext("not enough data")
     if not apart.leaves_zero_out:
-        return "off", gettext("no significant difference")
+        return "off", gettext("not significant")
     is_better = (apart.value > 0) == (metric.better == "more")
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 

@@ -61,8 +61,8 @@ class PolicyForm(forms.Form):
     has_experiments = yes_field(
         _("Take part in experiments"),
         _(
-            "The operator can test prompt layouts and filters on your requests. Your data "
-            "is never used."
+            "The operator can test variants of prompt layouts and filters on your "
+            "requests. Settings for your data never change."
         ),
     )
     retrieval = lines_field(

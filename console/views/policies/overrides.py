@@ -211,7 +211,7 @@ def _way_if_grave(
 
 def _file(found: CsvRows[OverrideInForce]) -> HttpResponse:
     """What is said as its JSON, which the API takes."""
-    header = ("of", "name", "version", "said", "author", "reason", "created_at")
+    header = ("kind", "name", "version", "override", "author", "reason", "created_at")
     rows = [
         (
             *(each.subject.kind, each.name, each.version, json.dumps(write_layer(each.layer))),

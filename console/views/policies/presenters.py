@@ -143,8 +143,8 @@ SECTIONS: Final = (
                 "has_experiments",
                 _("Experiments"),
                 _(
-                    "The operator can test prompt layouts and filters on your requests. "
-                    "Your data is never used."
+                    "The operator can test variants of prompt layouts and filters on "
+                    "your requests. Settings for your data never change."
                 ),
                 lambda policy: yes_or_no(policy.has_experiments),
             ),

@@ -180,7 +180,7 @@ def _whose(row: HoldView, emails: dict[str, str]) -> str:
 
 def _file(member: CurrentMember, found: CsvRows[HoldView]) -> HttpResponse:
     emails = _emails(member, found.rows)
-    header = ("matter", "reason", "whose", "since", "until", "placed_at", "released_at")
+    header = ("matter", "reason", "user", "since", "until", "created_at", "released_at")
     rows = [
         (
             *(row.name, row.reason, _whose(row, emails)),

@@ -68,4 +68,4 @@ def save(page: Page) -> None:
     page.get_by_role("button", name="Review changes").click()
     page.get_by_label("Reason").fill("Secret filter")
     page.get_by_role("button", name="Save new version").click()
-    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+    expect(page.get_by_text("Version 2 saved.")).to_be_visible()

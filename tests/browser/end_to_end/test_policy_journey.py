@@ -62,4 +62,4 @@ def review_without(page: Page, feature: str) -> None:
 def save(page: Page, reason: str) -> None:
     page.get_by_label("Reason").fill(reason)
     page.get_by_role("button", name="Save new version").click()
-    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+    expect(page.get_by_text("Version 2 saved.")).to_be_visible()

@@ -55,7 +55,7 @@ def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
 
     left_out = rows[-1]
     assert (left_out["replica"], left_out["state"]) == ("other:8000", "rejected")
-    assert left_out["gateways_refusing"] == "2"
+    assert left_out["gateways_rejecting"] == "2"
     assert left_out["why"] == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 

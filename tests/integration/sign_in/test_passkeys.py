@@ -351,7 +351,7 @@ def test_a_person_has_so_many(owner: Person) -> None:
 
     response = browser.add(SoftPasskey())
 
-    assert b"You have 20 passkeys" in response.content
+    assert b"You already have 20 passkeys" in response.content
 
 
 def test_asking_is_slowed_down(owner: Person) -> None:

@@ -172,7 +172,7 @@ def test_a_check_that_stopped_goes_on_when_asked(
     first = audrey.post("/audit/verify").content.decode()
     second = audrey.post("/audit/verify", {"after": "4"}).content.decode()
 
-    assert "Entries 1 to 4 follow one another" in first
+    assert "Entries 1 to 4 form an unbroken chain" in first
     assert 'name="after" value="4"' in first
     assert "Entries 5 to " in second or ", 5 to " in second
 

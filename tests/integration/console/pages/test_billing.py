@@ -62,7 +62,7 @@ def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
     assert "2,000,000" in page
     assert "€1.20" in page  # two million tokens at 0.60
     assert "€7.00" in page
-    assert "€19.00 a month" in page
+    assert "€19.00 per month" in page
 
 
 def test_without_a_plan_the_page_says_so(sign_in: SignIn) -> None:

@@ -227,8 +227,8 @@ def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) ->
     kept = len(budgets(company))
     done = bill.post(path, {"version": "1"}, follow=True).content.decode()
 
-    assert "Delete budget of Everybody?" in asked
-    assert "Version 1 is in force" in stale
+    assert "Delete budget: All users?" in asked
+    assert "The current version is 1" in stale
     assert kept == 1
     assert "Budget deleted" in done
     assert budgets(company) == []

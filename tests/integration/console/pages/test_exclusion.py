@@ -103,9 +103,9 @@ def test_what_is_in_force_is_tried_by_who_only_reads(cast: Cast, sign_in: SignIn
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('"*":\n  - *.pem', "Line 2: put what begins with * in quotes"),
+        ('"*":\n  - *.pem', "Line 2: put patterns that start with * in quotes"),
         ("x" * 70_000, "at most"),
-        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "At most 200 repositories"),
+        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "Enter at most 200 repositories"),
     ],
 )
 def test_what_is_wrong_is_told_and_kept(alice: Client, step: str, text: str, said: str) -> None:

@@ -62,7 +62,7 @@ def test_a_variant_of_few_people_is_not_shown(company: Company, sign_in: SignIn)
 
     page = sign_in(company.administrator).get("/experiments").content.decode()
 
-    assert page.count("not shown: too few users") == 2
+    assert page.count("hidden to protect small groups") == 2
 
 
 def test_a_file_has_what_the_page_shows(company: Company, sign_in: SignIn) -> None:

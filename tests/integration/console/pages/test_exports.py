@@ -134,7 +134,7 @@ def test_one_too_many_is_said(company: Company, audrey: Client) -> None:
     answer = audrey.post("/exports/new", ASKED)
 
     assert answer.status_code == 400
-    assert "10 exports are under way" in answer.content.decode()
+    assert "You already have 10 exports in progress" in answer.content.decode()
 
 
 def test_an_export_is_cancelled(company: Company, audrey: Client) -> None:

@@ -37,18 +37,18 @@ from tests.stack.services import Services
 
 # Path and column names.
 LISTS: Final = {
-    "/account/my-data": "user,kind,answer,wording,wording_sha256,said_by,created_at",
-    "/budgets": "whose,scope,spent_micros,limit_micros,currency,stops,created_at",
-    "/content-exclusion/denials": "reason,asked_for,who,num,last_at",
+    "/account/my-data": "user,kind,decision,consent_text,consent_text_sha256,changed_by,created_at",
+    "/budgets": "name,scope,spent_micros,limit_micros,currency,is_hard,created_at",
+    "/content-exclusion/denials": "reason,mode,user,count,last_seen_at",
     "/members/invitations": "email,role,state,invited_by,created_at,mailed_at,expires_at",
-    "/policies/overrides": "of,name,version,said,author,reason,created_at",
+    "/policies/overrides": "kind,name,version,override,author,reason,created_at",
     "/policies/versions": "version,created_at,author,reason",
-    "/privacy/erasures": "user,reason,rows,demanded_at,erased_at",
+    "/privacy/erasures": "user,reason,rows,requested_at,erased_at",
     "/privacy/members": "email,name,telemetry,training,member_since",
-    "/privacy/receipts": "user,kind,answer,wording,wording_sha256,said_by,created_at",
-    "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,gone_at",
+    "/privacy/receipts": "user,kind,decision,consent_text,consent_text_sha256,changed_by,created_at",
+    "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,deleted_at",
     "/retention/certificates": "number,what,method,created_at,id",
-    "/retention/holds": "matter,reason,whose,since,until,placed_at,released_at",
+    "/retention/holds": "matter,reason,user,since,until,created_at,released_at",
     "/retention/purges": "class,began_at,finished_at,days,before,created,deleted,after,on_hold",
     "/audit-sinks": "name,kind,origin,delivered_sequence,waiting,delivered_at,failed_since,"
     "created_at",

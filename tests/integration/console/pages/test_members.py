@@ -280,7 +280,7 @@ def test_who_is_removed_is_out_and_his_keys_are_revoked(company: Company, client
     done = client.post(path, {"reason": "Left"}, follow=True).content.decode()
 
     assert "Remove Ada?" in asked
-    assert "Ada is a member no more" in done
+    assert "Ada is no longer a member" in done
     with pytest.raises(NotFound):
         role_of(company, Role.DEVELOPER)
     found = find_key(actor=company.platform, lookup_id=made.key.lookup_id, now=timezone.now())

@@ -85,7 +85,7 @@ def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
     assert "the text around the cursor" in shown
     assert first == UserConsent(telemetry=True, training=False)
     assert given(willing) == UserConsent(telemetry=True, training=True)
-    assert page.count('data-label="Answer"') == 2
+    assert page.count('data-label="Decision"') == 2
     with tenant_scope(willing.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
 

@@ -161,7 +161,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
         company.administrator.email,
     )
     assert found.policy.has_public_code_filter
-    assert "Version 2 is in force" in alice.get("/policies").content.decode()
+    assert "Version 2 saved" in alice.get("/policies").content.decode()
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
     assert entry is not None

@@ -85,7 +85,7 @@ def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice:
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "Line 2: put what begins with * in quotes" in page
+    assert "Line 2: put patterns that start with * in quotes" in page
     assert "- *.pem" in page
     with tenant_scope(company.tenant_id):
         assert not PolicyOverrideVersion.objects.exists()

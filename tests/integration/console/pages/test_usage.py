@@ -79,8 +79,8 @@ def test_each_group_has_few_queries(alice: Client, path: str, by: str) -> None:
 def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> None:
     page = shown(alice, "/usage", by="language")
 
-    assert page.count("not shown: too few users") == 1
-    assert page.count("not shown: would reveal a small group") == 1
+    assert page.count("hidden: too few users") == 1
+    assert page.count("hidden: would reveal a small group") == 1
     assert '<span class="name">COBOL</span>' in page
 
 
