@@ -199,4 +199,4 @@ def test_the_chain_is_checked_when_asked(company: Company, audrey: Client) -> No
 
     assert "Verified: no entry was changed" not in asked
     assert "Verified: no entry was changed" in page
-    assert f"{last + 1} entries, 1 to {last + 1}" in page
+    assert f"{last + 1} entries (1 to {last + 1})" in page

@@ -45,7 +45,8 @@ LISTS: Final = {
     "/policies/versions": "version,created_at,author,reason",
     "/privacy/erasures": "user,reason,rows,requested_at,erased_at",
     "/privacy/members": "email,name,telemetry,training,member_since",
-    "/privacy/receipts": "user,kind,decision,consent_text,consent_text_sha256,changed_by,created_at",
+    "/privacy/receipts": "user,kind,decision,consent_text,consent_text_sha256,"
+    "changed_by,created_at",
     "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,deleted_at",
     "/retention/certificates": "number,what,method,created_at,id",
     "/retention/holds": "matter,reason,user,since,until,created_at,released_at",
